@@ -67,6 +67,12 @@ interface TerminalSurface {
   compose(): Promise<void>;
   /** The messages that wait, to be edited, deleted, moved or sent now. */
   openQueue(): Promise<void>;
+  /** Attaches the pictures that the line begins with. Resolves to the rest of it; null when none could be, as was shown. */
+  attach(line: string): Promise<string | null>;
+  /** Attaches the picture on the clipboard; a text goes into the input. */
+  paste(): Promise<void>;
+  /** Attached to the next message. */
+  readonly pictures: number;
   /** The keys and what they do, by task. */
   keys(): string;
   /** Returns whether the status line is shown now. */

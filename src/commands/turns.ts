@@ -29,8 +29,8 @@ const steer: CommandDefinition = {
   async run(args, ctx) {
     if (args === "") return ctx.warn("/steer needs a text: /steer <prompt>");
     if (!ctx.busy) return ctx.submit(args);
-    // Busy without a turn, for example while compressing: the text waits for a turn of its own.
-    if (!ctx.conversation.agent.steer(args)) return ctx.queue(args);
+    // Busy without a turn, for example while compressing: the text waits for a turn of its own. So do pictures: no result carries them.
+    if ((ctx.terminal?.pictures ?? 0) > 0 || !ctx.conversation.agent.steer(args)) return ctx.queue(args);
     ctx.say(`↪ with the next tool result: ${ctx.home.redact.fromUser(args).text}`);
   },
 };
@@ -95,7 +95,32 @@ const compose: CommandDefinition = {
   },
 };
 
-export const TURN_COMMANDS: readonly CommandDefinition[] = [queue, steer, stop, retry, undo, compose];
+const image: CommandDefinition = {
+  name: "image",
+  description: "attach a picture to your next message",
+  category: "Info",
+  argsHint: "<path> [text]",
+  availability: "cli",
+  busyPolicy: "dispatch",
+  async run(args, ctx) {
+    if (args === "") return ctx.warn("/image needs a path: /image pic.png [text]. /paste takes the clipboard.");
+    const text = (await ctx.terminal?.attach(args)) ?? "";
+    if (text !== "") ctx.submit(text);
+  },
+};
+
+const paste: CommandDefinition = {
+  name: "paste",
+  description: "attach the picture on the clipboard, or paste its text",
+  category: "Info",
+  availability: "cli",
+  busyPolicy: "dispatch",
+  async run(_args, ctx) {
+    await ctx.terminal?.paste();
+  },
+};
+
+export const TURN_COMMANDS: readonly CommandDefinition[] = [queue, steer, stop, retry, undo, compose, image, paste];
 
 // Commands about background work: prompts, sub-agents, processes.
 

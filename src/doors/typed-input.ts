@@ -3,6 +3,7 @@
 import type { OpenRequest } from "../agent/open-request.ts";
 import type { OpenAgent } from "../agent/opened.ts";
 import type { UserInput } from "../llm/messages.ts";
+import type { Picture } from "../tools/media/user-pictures.ts";
 
 export interface Notify {
   /** A quiet line: what was attached. */
@@ -11,7 +12,7 @@ export interface Notify {
 }
 
 // Loading the reader of references is only worth it where something looks like one.
-const LOOKS_LIKE_ONE = /@(?:diff|staged|file:|folder:|git:|url:)/;
+const LOOKS_LIKE_ONE = /@(?:diff|staged|file:|folder:|git:|url:|["'`]|[^\s@]{1,300}?\.(?:png|jpe?g|gif|webp))/i;
 
 /** The input to run; null when it must not be sent and the reason was shown. */
 export async function withReferences(
@@ -38,7 +39,16 @@ export async function withReferences(
   const { describeExpansion } = await import("../prompt/references/expand.ts");
   notify.note(describeExpansion(expansion));
   if (!expansion.expanded) return input;
-  return { ...input, text: expansion.message, persistText: input.text };
+  const parts = [...(input.parts ?? []), ...expansion.pictures];
+  return { ...input, text: expansion.message, persistText: input.text, ...(parts.length > 0 ? { parts } : {}) };
+}
+
+// A name of a picture behind an `@`.
+const PICTURE = /@[^\s@]{1,300}\.(?:png|jpe?g|gif|webp)/i;
+
+/** Pictures are attached to it, or will be when what it points at is read. */
+export function carriesPictures({ text, parts }: UserInput): boolean {
+  return (parts?.length ?? 0) > 0 || PICTURE.test(text);
 }
 
 // What a user asked for on the command line, for any door that holds a conversation.
@@ -47,6 +57,8 @@ export interface ChatRequest extends OpenRequest {
   readonly verbose: boolean;
   /** The terminal takes colour. */
   readonly color: boolean;
+  /** Pictures for the first message. */
+  readonly pictures?: readonly Picture[] | undefined;
 }
 
 export type { ResumeRequest } from "../agent/open-request.ts";

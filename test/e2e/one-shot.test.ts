@@ -172,6 +172,7 @@ describe("hermes -z", () => {
     assert.deepEqual(server.last.body.messages.at(-1).content, [
       { type: "text", text: "what is this?" },
       { type: "image_url", image_url: { url } },
+      { type: "text", text: `[Attached: ${join(home.project, "dot.png")}]` },
     ]);
     const gone = await runHermes(["-z", "and this?", "--image", "gone.png"], { home });
     assert.equal(gone.code, 1);

@@ -54,7 +54,7 @@ describe("hermes chat -q at a terminal", { skip: tmuxMissing() }, () => {
 
   test("an option that needs a question is not ignored by the screen", async () => {
     await using home = await tempHome({ "config.yaml": modelConfig(server) });
-    for (const args of [["--json"], ["-Q"], ["--image", "x.png"]]) {
+    for (const args of [["--json"], ["-Q"]]) {
       await using screen = await TerminalScreen.start(args, { home });
       await screen.waitFor("goes with a question: add -z PROMPT or -q TEXT.");
       assert.equal(await screen.exitCode(), 2);

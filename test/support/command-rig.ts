@@ -101,6 +101,12 @@ export async function commandRig(
         return "somehow";
       },
       compose: async () => void heard.push("composed"),
+      attach: async (line) => {
+        heard.push(`attached: ${line}`);
+        return line.split(" ").slice(1).join(" ");
+      },
+      paste: async () => void heard.push("pasted"),
+      pictures: 0,
       keys: () => "Ctrl+C  stop",
       openQueue: async () => void heard.push("the queue"),
       toggleStatusLine: () => true,

@@ -196,7 +196,7 @@ export function addChatOptions(command: Command): Command {
     .option("-q, --query <text>", "one turn, then exit (- reads stdin)")
     .option("-Q, --quiet", "with -q: only the answer on stdout")
     .option("--json", "with -z or -q: one JSON object on stdout")
-    .option("--image <path>", "attach an image to the query (repeatable)", collect)
+    .option("--image <path>", "attach an image to the first message (repeatable)", collect)
     .option("-m, --model <id>", "model of this run; provider:model or an alias")
     .option("--provider <name>", "provider of this run")
     .option("-t, --toolsets <names>", "tools of this run, comma separated (all = everything)")

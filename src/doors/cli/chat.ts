@@ -24,6 +24,7 @@ export async function runChat(
     return (await import("./query.ts")).runQuery(query, request, options, ctx);
   }
   refuseStrayOptions(options);
+  const pictures = options.image && (await (await import("./one-shot.ts")).readPictures(options.image, ctx.cwd));
   if (!ctx.io.stdoutIsTerminal) {
     throw new ExitError(1, 'the screen needs a terminal. For scripts use "hermes -z PROMPT" or "hermes chat -q TEXT".');
   }
@@ -31,7 +32,7 @@ export async function runChat(
   await askForTrust(ctx);
   // The screen owns the terminal; other output would corrupt it.
   ctx.home.log.mirror(null);
-  return openTerminal(requestOf(options, ctx, true));
+  return openTerminal({ ...requestOf(options, ctx, true), pictures });
 }
 
 /** Before the screen is drawn or a question is read: a mistyped name is all there is to say then. */
@@ -68,8 +69,8 @@ async function askForTrust({ home, io, cwd, clock }: CliContext): Promise<void> 
 }
 
 /** Options that the screen would ignore. */
-function refuseStrayOptions({ json, quiet, image, usageFile, learn }: ChatOptions): void {
-  const given = { "--json": json, "--quiet": quiet, "--image": image, "--usage-file": usageFile, "--learn": learn };
+function refuseStrayOptions({ json, quiet, usageFile, learn }: ChatOptions): void {
+  const given = { "--json": json, "--quiet": quiet, "--usage-file": usageFile, "--learn": learn };
   const [stray] = Object.entries(given).find(([, value]) => value !== undefined) ?? [];
   if (stray) throw new ExitError(2, `${stray} goes with a question: add -z PROMPT or -q TEXT.`);
 }

@@ -1,12 +1,13 @@
 // `hermes -z`: for scripts. stdout is the answer and a newline, nothing else, ever.
 
-import { readFile, stat, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { AgentEvent, TurnOutcome } from "../../agent/events.ts";
 import { openAgent } from "../../agent/open.ts";
 import type { OpenAgent } from "../../agent/opened.ts";
-import { isMissing, messageOf } from "../../kit/errors.ts";
-import type { ContentPart, UserInput } from "../../llm/messages.ts";
+import { messageOf } from "../../kit/errors.ts";
+import type { UserInput } from "../../llm/messages.ts";
+import type { Picture } from "../../tools/media/user-pictures.ts";
 import { onStopSignal } from "../stop-signals.ts";
 import { type ChatRequest, withReferences } from "../typed-input.ts";
 import type { ChatOptions } from "./argv.ts";
@@ -64,7 +65,7 @@ export async function runTurn(
   ctx: CliContext,
   door: TurnDoor,
 ): Promise<number> {
-  const parts = await attachImages(options.image ?? [], ctx.cwd);
+  const pictures = await readPictures(options.image, ctx.cwd);
   const conversation = await openAgent(request);
   const signals = onStopSignal({
     stop: () => stopRun(conversation),
@@ -74,7 +75,8 @@ export async function runTurn(
   try {
     const warnings = [...ctx.home.warnings, ...conversation.notes];
     door.opened(conversation);
-    const input = await withReferences({ text, parts }, conversation, {
+    const parts = pictures?.map(({ part }) => part);
+    const input = await withReferences({ text, ...(parts ? { parts } : {}) }, conversation, {
       note: door.note,
       warn(warning) {
         warnings.push(warning);
@@ -83,7 +85,8 @@ export async function runTurn(
     });
     // A signal may have come before the turn began.
     if (input === null || signals.code !== null) return signals.code ?? 1;
-    const outcome = await answer(conversation, input, warnings, door);
+    const located = pictures ? (await import("../../tools/media/user-pictures.ts")).withPaths(input, pictures) : input;
+    const outcome = await answer(conversation, located, warnings, door);
     if (options.json) ctx.io.out(`${JSON.stringify(resultJson(outcome, warnings))}\n`);
     await door.present(outcome);
     if (outcome.interrupted) return signals.code ?? 1;
@@ -130,31 +133,16 @@ function finish(outcome: TurnOutcome, ctx: CliContext, json: boolean): number {
   return outcome.partial ? 2 : 1;
 }
 
-// Images given on the command line, as parts of the message.
-
-/** Undefined when there is nothing to attach. */
-async function attachImages(paths: readonly string[], cwd: string): Promise<readonly ContentPart[] | undefined> {
-  if (paths.length === 0) return undefined;
-  return Promise.all(paths.map((path) => imagePart(resolve(cwd, path))));
-}
-
-async function imagePart(path: string): Promise<ContentPart> {
-  const { imageType, MAX_IMAGE_BYTES, SHOWABLE } = await import("../../tools/media/pictures.ts");
-  const bytes = await bytesOf(path, MAX_IMAGE_BYTES);
-  const type = imageType(bytes);
-  if (type === null || !SHOWABLE.has(type))
-    throw new ExitError(1, `${path} is not an image this program can send (png, jpeg, gif, webp).`);
-  return { type: "image_url", image_url: { url: `data:${type};base64,${bytes.toString("base64")}` } };
-}
-
-async function bytesOf(path: string, most: number): Promise<Buffer> {
-  try {
-    if ((await stat(path)).size <= most) return await readFile(path);
-  } catch (error) {
-    const why = isMissing(error) ? "there is no such file" : messageOf(error);
-    throw new ExitError(1, `cannot read the image ${path}: ${why}.`);
-  }
-  throw new ExitError(1, `${path} is too large to send; 50 MB are allowed.`);
+/** The pictures given on the command line; undefined when there are none. */
+export async function readPictures(
+  paths: readonly string[] | undefined,
+  cwd: string,
+): Promise<readonly Picture[] | undefined> {
+  if (!paths?.length) return undefined;
+  const { PictureError, pictureFile } = await import("../../tools/media/user-pictures.ts");
+  return Promise.all(paths.map((path) => pictureFile(resolve(cwd, path)))).catch((error: unknown) => {
+    throw error instanceof PictureError ? new ExitError(1, error.message) : error;
+  });
 }
 
 // `--learn`: a run that ends after one turn stays until what is due has been learned.

@@ -7,6 +7,7 @@ import type { UserInput } from "../../llm/messages.ts";
 import type { SessionListItem } from "../../sessions/store.ts";
 import type { Theme } from "../terminal-text.ts";
 import type { ChatRequest, ResumeRequest } from "../typed-input.ts";
+import type { Attachments } from "./attachments.ts";
 import type { InputLine } from "./input-line.ts";
 import { keyHelp } from "./keys.ts";
 import type { Questions } from "./questions.ts";
@@ -20,6 +21,7 @@ export interface SurfaceParts {
   readonly transcript: Transcript;
   readonly questions: Questions;
   readonly input: InputLine;
+  readonly attachments: Attachments;
   readonly turns: Turns;
   conversation(): OpenAgent;
   readonly background: BackgroundTasks;
@@ -32,7 +34,9 @@ export interface SurfaceParts {
   quit(options: { readonly deleteSession: boolean }): Promise<void>;
   redraw(): void;
   compose(): Promise<void>;
-  copy(text: string): Promise<string>;
+  /** Straight to the terminal. */
+  write(data: string): void;
+  paste(): Promise<void>;
   toggleStatusLine(): boolean;
   toggleTodos(): string;
   takenBack(turns: number): void;
@@ -41,7 +45,7 @@ export interface SurfaceParts {
 const CONFIRM_MS = 120_000;
 
 export function commandContext(parts: SurfaceParts): CommandContext {
-  const { request, transcript, questions, input, turns } = parts;
+  const { request, transcript, questions, input, attachments, turns } = parts;
   return {
     home: request.home,
     store: parts.conversation().store,
@@ -66,8 +70,9 @@ export function commandContext(parts: SurfaceParts): CommandContext {
     now: () => request.clock.now() / 1000,
     say: (text) => transcript.info(text),
     warn: (text) => parts.warn(text),
-    submit: (text) => void turns.say(text),
-    queue: (text, { shownAs } = {}) => turns.queue(shownAs === undefined ? { text } : { text, persistText: shownAs }),
+    submit: (text) => void turns.say(attachments.takeOnto({ text })),
+    queue: (text, { shownAs } = {}) =>
+      turns.queue(attachments.takeOnto(shownAs === undefined ? { text } : { text, persistText: shownAs })),
     offerInput: (text) => {
       input.draft = text;
     },
@@ -100,13 +105,23 @@ export function commandContext(parts: SurfaceParts): CommandContext {
         parts.redraw();
       },
       redraw: () => parts.redraw(),
-      copy: (text) => parts.copy(text),
+      copy: async (text) =>
+        (await import("./clipboard.ts")).copyText(text, {
+          remote: request.home.env("SSH_CONNECTION") !== undefined,
+          write: (data) => parts.write(data),
+        }),
       compose: () => parts.compose(),
+      attach: (line) => attachments.attachLine(line),
+      paste: () => parts.paste(),
+      get pictures() {
+        return attachments.count;
+      },
       keys: keyHelp,
       openQueue: async () => {
         const edit = (message: UserInput) => {
           // The draft comes back with Ctrl+S.
           if (input.draft !== "") input.stash();
+          attachments.putBack(message);
           input.putBack(shownText(message));
         };
         await questions.panel((close) => new QueuePanel({ turns, theme: parts.theme, edit, close }));

@@ -2,10 +2,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { CtrlC, type CtrlCState } from "./keys.ts";
 
-const idle: CtrlCState = { questionOpen: false, busy: false, menuOpen: false, draft: "" };
+const idle: CtrlCState = { questionOpen: false, busy: false, menuOpen: false, draft: "", pictures: 0 };
 
 test("an open question is cancelled before anything else", () => {
-  assert.equal(new CtrlC().press({ questionOpen: true, busy: true, menuOpen: true, draft: "x" }, 0), "cancel_question");
+  assert.equal(
+    new CtrlC().press({ questionOpen: true, busy: true, menuOpen: true, draft: "x", pictures: 0 }, 0),
+    "cancel_question",
+  );
 });
 
 test("a running turn is interrupted; a second press within two seconds leaves", () => {

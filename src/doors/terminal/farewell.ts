@@ -3,6 +3,7 @@
 import type { Agent } from "../../agent/agent.ts";
 import type { OpenAgent } from "../../agent/opened.ts";
 import type { OpenHome } from "../../home/open.ts";
+import { messageOf } from "../../kit/errors.ts";
 import { exactDuration, plural } from "../../kit/formats.ts";
 import { withoutControls } from "../../kit/strip-ansi.ts";
 import { HANGUP } from "./status.ts";
@@ -32,6 +33,14 @@ export async function sayGoodbye(conversation: OpenAgent, code: number, parts: G
   const seconds = (parts.now() - parts.startedAt) / 1000;
   const text = await farewell(conversation, { profile: home.paths.profile, seconds, lost: home.unwritable !== null });
   if (code !== HANGUP) process.stdout.write(withoutControls(text));
+}
+
+/** What nobody expected. The terminal is the shell's again. */
+export async function tellCrash(home: OpenHome, error: unknown): Promise<void> {
+  home.log.error("the screen crashed", error);
+  const details = home.display(home.paths.at("logs", "errors.log"));
+  process.stderr.write(withoutControls(`hermes: ${messageOf(error)} (details: ${details})\n`));
+  await home.close();
 }
 
 interface FarewellFacts {

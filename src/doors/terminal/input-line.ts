@@ -21,7 +21,11 @@ interface InputLineOptions {
   prompt(): string;
   pasteLimits(): PasteLimits;
   now(): Date;
+  /** Something besides the text goes out with it: then there may be no text. */
+  hasMore(): boolean;
   onSubmit(text: string): void;
+  /** A paste on an empty line. Empty itself when there was no text to paste. */
+  onPasted(text: string): void;
   onWarning(text: string): void;
 }
 
@@ -90,14 +94,24 @@ export class InputLine {
       return { consume: true };
     }
     if (!data.startsWith(PASTE_OPEN) || !data.endsWith(PASTE_CLOSE)) return undefined;
-    const text = cleanPaste(data.slice(PASTE_OPEN.length, -PASTE_CLOSE.length));
-    const collapsed = shouldCollapse(text, this.#options.pasteLimits(), this.draft);
-    this.editor.insertTextAtCursor(collapsed ? this.#pastes.store(text, this.#options.now()) : withoutControls(text));
+    this.paste(data.slice(PASTE_OPEN.length, -PASTE_CLOSE.length));
     return { consume: true };
   }
 
+  paste(pasted: string): void {
+    const text = cleanPaste(pasted);
+    const wasEmpty = this.draft === "";
+    const collapsed = shouldCollapse(text, this.#options.pasteLimits(), this.draft);
+    const shown = collapsed ? this.#pastes.store(text, this.#options.now()) : withoutControls(text);
+    this.editor.insertTextAtCursor(shown);
+    if (wasEmpty) this.#options.onPasted(shown);
+  }
+
   async #submit(typed: string): Promise<void> {
-    if (typed.trim() === "") return;
+    if (typed.trim() === "") {
+      if (this.#options.hasMore()) this.#options.onSubmit("");
+      return;
+    }
     const { text, missing } = await this.#pastes.expand(typed);
     for (const placeholder of missing)
       this.#options.onWarning(`The file behind ${placeholder} is gone; its text is missing.`);

@@ -3,7 +3,15 @@ import { readFile } from "node:fs/promises";
 import { test } from "node:test";
 import { type KeyState, keyHelp, ScreenKeys, shownKeys } from "./keys.ts";
 
-const idle: KeyState = { questionOpen: false, menuOpen: false, draft: "", queued: 0, attached: 0, busy: false };
+const idle: KeyState = {
+  questionOpen: false,
+  menuOpen: false,
+  draft: "",
+  queued: 0,
+  attached: 0,
+  pictures: 0,
+  busy: false,
+};
 const meaning = (keys: ScreenKeys, data: string, state: KeyState, now: number) => {
   const row = keys.read(data, state, now);
   return row === null || row === "nothing" ? row : row.action;
@@ -16,6 +24,13 @@ const cases: [string, string, Partial<KeyState>, string | null][] = [
   ["the release of Ctrl+C", "\u001b[99;5:3u", {}, null],
   ["Ctrl+D on an empty line", "\u0004", {}, "leave"],
   ["Ctrl+D in a text", "\u0004", { draft: "x" }, null],
+  ["Ctrl+D with a picture attached", "\u0004", { pictures: 1 }, "stay"],
+  ["Backspace with a picture attached", "\u007f", { pictures: 1 }, "remove_picture"],
+  ["Backspace in a text with a picture attached", "\u007f", { pictures: 1, draft: "x" }, null],
+  ["Backspace on an empty line", "\u007f", {}, null],
+  ["Ctrl+V", "\u0016", {}, "paste"],
+  ["Alt+V", "\u001bv", {}, "paste"],
+  ["Ctrl+V in a question", "\u0016", { questionOpen: true }, null],
   ["Ctrl+L", "\u000c", {}, "redraw"],
   ["Ctrl+Z", "\u001a", {}, "suspend"],
   ["Ctrl+Z inside a paste", "\u001b[200~a\u001ab\u001b[201~", {}, null],

@@ -1,6 +1,7 @@
 // The keys of the screen: one table of what they do. The screen acts by it; /help, /keys and the guide show it.
 
 import { isKeyRelease, type KeyId, matchesKey } from "@earendil-works/pi-tui";
+import type { Attachments } from "./attachments.ts";
 import type { InputLine } from "./input-line.ts";
 import type { Questions } from "./questions.ts";
 import type { ShellLines } from "./shell-line.ts";
@@ -8,6 +9,7 @@ import type { Turns } from "./turns.ts";
 
 interface KeyTargets {
   readonly input: InputLine;
+  readonly attachments: Attachments;
   readonly questions: Questions;
   readonly turns: Turns;
   readonly shell: ShellLines;
@@ -25,6 +27,8 @@ interface KeyTargets {
   /** The output of the last calls. */
   openCalls(): void;
   toggleThinking(): void;
+  /** Takes over what is on the clipboard. */
+  paste(): void;
   submit(text: string): void;
   say(text: string): void;
 }
@@ -36,6 +40,8 @@ export interface KeyState {
   readonly queued: number;
   /** Outputs of shell lines that go along with the next message. */
   readonly attached: number;
+  /** Attached to the message that is being written. */
+  readonly pictures: number;
   readonly busy: boolean;
 }
 
@@ -93,8 +99,9 @@ const KEYS: readonly KeyRow[] = [
     keys: ["up"],
     action: "take_back_queued",
     when: (state) => emptyLine(state) && state.queued > 0,
-    run: ({ input, turns }) => {
-      input.putBack(turns.takeBack() ?? "");
+    run: ({ turns, attachments }) => {
+      const message = turns.takeBack();
+      if (message !== null) attachments.handBack(message);
     },
     ...write,
     shown: "Up, Down",
@@ -119,10 +126,30 @@ const KEYS: readonly KeyRow[] = [
   {
     keys: ["ctrl+s"],
     action: "stash",
-    run: ({ input }) => input.stash(),
+    run: ({ input, attachments }) => {
+      attachments.stash({ restore: input.draft === "" });
+      input.stash();
+    },
     ...write,
     shown: "Ctrl+S",
     help: "stash the draft; on an empty line, restore it",
+  },
+  {
+    keys: ["ctrl+v", "alt+v"],
+    action: "paste",
+    run: (screen) => screen.paste(),
+    ...write,
+    shown: "Ctrl+V, Alt+V",
+    help: "attach the picture on the clipboard, or paste its text",
+  },
+  {
+    keys: ["backspace"],
+    action: "remove_picture",
+    when: (state) => emptyLine(state) && state.pictures > 0,
+    run: ({ attachments }) => attachments.removeLast(),
+    ...write,
+    shown: "Backspace",
+    help: "on an empty line, remove the last attached picture",
   },
   {
     keys: ["escape"],
@@ -207,6 +234,12 @@ const KEYS: readonly KeyRow[] = [
   },
   {
     keys: ["ctrl+d"],
+    action: "stay",
+    when: (state) => emptyLine(state) && state.pictures > 0,
+    run: (screen) => screen.say("A picture is attached: Enter sends it, Backspace removes it."),
+  },
+  {
+    keys: ["ctrl+d"],
     action: "leave",
     when: emptyLine,
     run: (screen) => screen.leave(0),
@@ -260,11 +293,12 @@ export class KeyActions {
   }
 
   #state() {
-    const { input, questions, busy } = this.#screen;
+    const { input, attachments, questions, busy } = this.#screen;
     return {
       questionOpen: questions.open,
       menuOpen: input.editor.isShowingAutocomplete(),
       draft: input.draft,
+      pictures: attachments.count,
       busy: busy(),
     };
   }
@@ -275,7 +309,7 @@ export class KeyActions {
   }
 
   #onCtrlC(): void {
-    const { input, questions } = this.#screen;
+    const { input, attachments, questions } = this.#screen;
     switch (this.#ctrlC.press(this.#state(), this.#screen.now())) {
       case "cancel_question":
         return questions.cancel();
@@ -285,7 +319,7 @@ export class KeyActions {
         return input.editor.handleInput("\u001b");
       case "clear_draft":
         input.draft = "";
-        return;
+        return attachments.clear();
       case "arm_exit":
         return this.#screen.say("press Ctrl+C again to leave");
       case "force_exit":
@@ -352,6 +386,7 @@ export interface CtrlCState {
   readonly busy: boolean;
   readonly menuOpen: boolean;
   readonly draft: string;
+  readonly pictures: number;
 }
 
 type CtrlCAction = "cancel_question" | "interrupt" | "force_exit" | "close_menu" | "clear_draft" | "arm_exit" | "exit";
@@ -373,7 +408,7 @@ function meaning(state: CtrlCState, previous: CtrlCAction | null): CtrlCAction {
   if (state.questionOpen) return "cancel_question";
   if (state.busy) return previous === "interrupt" ? "force_exit" : "interrupt";
   if (state.menuOpen) return "close_menu";
-  if (state.draft !== "") return "clear_draft";
+  if (state.draft !== "" || state.pictures > 0) return "clear_draft";
   return previous === "arm_exit" ? "exit" : "arm_exit";
 }
 

@@ -3,7 +3,7 @@
 import { type Component, matchesKey } from "@earendil-works/pi-tui";
 import type { UserInput } from "../../llm/messages.ts";
 import { cut, printable, type Theme } from "../terminal-text.ts";
-import { shownText, type Turns } from "./turns.ts";
+import { queuedText, type Turns } from "./turns.ts";
 
 const SHOWN_CHARS = 500;
 const LINES = 5;
@@ -48,7 +48,7 @@ export class QueuePanel implements Component {
     const rows = queued.slice(from, from + PANEL_ROWS).map((input, index) => {
       const isSelected = from + index === at;
       const mark = input.from === "synthetic" ? "⚙ " : "";
-      const line = cut(`${isSelected ? "❯" : " "} ${from + index + 1}. ${mark}${oneLine(shownText(input))}`, width);
+      const line = cut(`${isSelected ? "❯" : " "} ${from + index + 1}. ${mark}${oneLine(queuedText(input))}`, width);
       return isSelected ? theme.accent(line) : line;
     });
     return [cut(`Queue (${queued.length})`, width), ...rows, theme.dim(cut(`  ${KEYS_HELP}`, width))];

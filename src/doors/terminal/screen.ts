@@ -9,15 +9,14 @@ import { builtinCommands } from "../../commands/builtin.ts";
 import { commandsOf, type DispatchSurface, dispatchTyped } from "../../commands/dispatch.ts";
 import { helpText } from "../../commands/registry.ts";
 import { messageOf } from "../../kit/errors.ts";
-import { withoutControls } from "../../kit/strip-ansi.ts";
 import type { UserInput } from "../../llm/messages.ts";
 import { cut, makeTheme } from "../terminal-text.ts";
 import { type ChatRequest, type Notify, type ResumeRequest, withReferences } from "../typed-input.ts";
+import { Attachments } from "./attachments.ts";
 import { Attention } from "./attention.ts";
-import { copyText } from "./clipboard.ts";
 import { commandContext, type SurfaceParts } from "./command-surface.ts";
 import { type Completing, Completion, completionSources, skillCommands } from "./completion.ts";
-import { type GoodbyeParts, lastLook, sayGoodbye } from "./farewell.ts";
+import { type GoodbyeParts, lastLook, sayGoodbye, tellCrash } from "./farewell.ts";
 import { InputLine } from "./input-line.ts";
 import { KeyActions } from "./keys.ts";
 import { firstTimeHint, Header, type HintName, pickTip, showRecap } from "./opening.ts";
@@ -34,7 +33,7 @@ import {
 import { ShellLines } from "./shell-line.ts";
 import { Activity, Status, watchProcess } from "./status.ts";
 import { Transcript, transcriptSettings } from "./transcript.ts";
-import { type Speaker, shownText, Turns } from "./turns.ts";
+import { queuedText, type Speaker, Turns } from "./turns.ts";
 import { WorkView } from "./work-view.ts";
 
 /** Opens the screen and stays until the user leaves; resolves to the exit code. */
@@ -52,6 +51,7 @@ class Screen {
   readonly #questions: Questions;
   readonly #input: InputLine;
   readonly #shell: ShellLines;
+  readonly #attachments: Attachments;
   readonly #turns: Turns;
   readonly #activity: Activity;
   readonly #work: WorkView;
@@ -66,7 +66,7 @@ class Screen {
   #conversation: OpenAgent | null = null;
   /** Conversations that were left; a review of them may still run. */
   readonly #leftBehind = new Set<Agent>();
-  #typedEarly: string[] = [];
+  #typedEarly: UserInput[] = [];
 
   constructor(request: ChatRequest) {
     const { home, clock } = request;
@@ -86,13 +86,21 @@ class Screen {
       prompt: () => this.#prompt(),
       pasteLimits: () => ({ lines: config().paste_collapse_threshold, chars: config().paste_collapse_char_threshold }),
       now: () => new Date(now()),
+      hasMore: () => this.#attachments.count > 0,
       onSubmit: (text) => void this.#submit(text),
+      onPasted: (text) => void this.#attachments.pasted(text),
       onWarning: (text) => this.#warn(text),
     });
     this.#attention = new Attention({
       write: (data) => this.#tui.terminal.write(data),
       settings: () => config().display,
       env: (name) => home.env(name),
+    });
+    this.#attachments = new Attachments(request, {
+      theme: this.#theme,
+      input: this.#input,
+      transcript: this.#transcript,
+      onChange: () => this.#refresh(),
     });
     this.#questions = new Questions(this.#tui, {
       theme: this.#theme,
@@ -117,10 +125,8 @@ class Screen {
       busyMode: () => config().display.busy_input_mode,
       onEvent: (event) => this.#onEvent(event),
       onChange: () => this.#refresh(),
-      onError: (error) => this.#warn(reason(error)),
-      onUnsent: (input) => {
-        if (this.#input.draft === "") this.#input.putBack(shownText(input));
-      },
+      onError: (error) => this.#warn(messageOf(error)),
+      onUnsent: (input) => this.#attachments.handBack(input),
     });
     this.#activity = new Activity(this.#theme, {
       now,
@@ -152,6 +158,7 @@ class Screen {
     this.#surface = this.#makeSurface();
     this.#keys = new KeyActions({
       input: this.#input,
+      attachments: this.#attachments,
       questions: this.#questions,
       turns: this.#turns,
       shell: this.#shell,
@@ -162,6 +169,7 @@ class Screen {
       redraw: () => this.#tui.requestRender(true),
       suspend: () => void suspend({ release: () => this.#release(), reclaim: () => this.#reclaim() }),
       compose: () => void this.#compose(),
+      paste: () => void this.#attachments.paste(),
       cycleMode: () => void this.#cycleMode(),
       openCalls: () => void this.#work.openCalls(),
       toggleThinking: () => void this.#work.toggleThinking(),
@@ -209,6 +217,7 @@ class Screen {
       this.#work.todos,
       queue,
       this.#input.editor,
+      this.#attachments,
       this.#status,
     ]) {
       this.#tui.addChild(part);
@@ -223,7 +232,7 @@ class Screen {
     const conversation = await this.#open(this.#request.resume);
     if (!conversation.resumed) this.#transcript.dim(`Tip: ${pickTip(() => clock.random())}`);
     this.#input.editor.setAutocompleteProvider(new Completion(completionSources(this.#completing)));
-    for (const text of this.#typedEarly.splice(0)) await this.#submit(text, { early: true });
+    for (const input of this.#typedEarly.splice(0)) await this.#submit(input.text, input);
     this.#refresh();
   }
 
@@ -255,9 +264,10 @@ class Screen {
     }
   }
 
-  async #submit(text: string, { early = false } = {}): Promise<void> {
+  /** `early`: the message as it was before the conversation was open. */
+  async #submit(text: string, early?: UserInput): Promise<void> {
     if (this.#conversation === null) {
-      this.#typedEarly.push(text);
+      this.#typedEarly.push(text.startsWith("/") ? { text } : this.#attachments.takeOnto({ text }));
       return this.#refresh();
     }
     if (await this.#shell.run(text)) return;
@@ -269,8 +279,10 @@ class Screen {
     );
     this.#refresh();
     if (handled) return;
-    if (early) return this.#turns.queue({ text });
-    const became = this.#turns.say(text);
+    const input = await this.#attachments.compose(early ?? { text });
+    if (input === null) return;
+    if (early) return this.#turns.queue(input);
+    const became = this.#turns.say(input);
     if (became === "steered") this.#transcript.dim(`↪ ${this.#request.home.redact.fromUser(text).text}`);
     if (became === "queued" && this.#ready().agent.activeChildren > 0)
       this.#transcript.dim("Sub-agents are at work: your message waits for the end of the turn. /stop ends them.");
@@ -291,8 +303,9 @@ class Screen {
   }
 
   async *#play(input: UserInput, conversation: OpenAgent, notify: Notify): AsyncGenerator<AgentEvent> {
-    const ready = await withReferences(input, conversation, notify);
-    if (ready === null) return;
+    const expanded = await withReferences(input, conversation, notify);
+    if (expanded === null) return this.#attachments.handBack(input);
+    const ready = await this.#attachments.withPaths(expanded);
     const context = ready.from === "synthetic" ? null : this.#shell.take();
     for await (const event of conversation.agent.run(context ? { ...ready, note: context.note } : ready)) {
       if (event.type === "done" && event.outcome.unsent) context?.giveBack();
@@ -304,7 +317,8 @@ class Screen {
     this.#activity.follow(event);
     this.#status.follow(event);
     this.#work.follow(event);
-    if (event.type === "turn_start" && event.input.from !== "synthetic") this.#transcript.user(shownText(event.input));
+    if (event.type === "turn_start" && event.input.from !== "synthetic")
+      this.#transcript.user(this.#attachments.echo(event.input));
     if (event.type === "ask") this.#questions.ask(event.request);
     this.#transcript.show(event);
     if (event.type === "tool_end") this.#hint("tool_progress_prompt");
@@ -364,6 +378,7 @@ class Screen {
       transcript: this.#transcript,
       questions: this.#questions,
       input: this.#input,
+      attachments: this.#attachments,
       turns: this.#turns,
       background: this.#background,
       conversation: () => this.#ready(),
@@ -375,11 +390,8 @@ class Screen {
       quit: (options) => this.#quit(options.deleteSession),
       redraw: () => this.#tui.requestRender(true),
       compose: () => this.#compose(),
-      copy: (text) =>
-        copyText(text, {
-          remote: this.#request.home.env("SSH_CONNECTION") !== undefined,
-          write: (data) => this.#tui.terminal.write(data),
-        }),
+      paste: () => this.#attachments.paste(),
+      write: (data) => this.#tui.terminal.write(data),
       toggleStatusLine: () => this.#status.toggle(),
       toggleTodos: () => this.#work.todos.toggle(),
       takenBack: (turns) => this.#transcript.takeBack(turns, linesOnScreen(this.#tui, this.#transcript.view.children)),
@@ -399,6 +411,7 @@ class Screen {
     if (!resume && this.#conversation)
       await lastLook(this.#conversation.agent, flush_wait, (line) => this.#transcript.dim(line));
     await this.#open(resume);
+    this.#attachments.renumber();
     if (title) await this.#ready().setTitle(title);
     this.#transcript.dim(resume ? "─".repeat(20) : `A new conversation begins${title ? `: ${title}` : ""}.`);
   }
@@ -450,12 +463,8 @@ class Screen {
   }
 
   async #crash(error: unknown): Promise<void> {
-    const { home } = this.#request;
     this.#release();
-    home.log.error("the screen crashed", error);
-    const details = home.display(home.paths.at("logs", "errors.log"));
-    process.stderr.write(withoutControls(`hermes: ${reason(error)} (details: ${details})\n`));
-    await home.close();
+    await tellCrash(this.#request.home, error);
   }
 
   #prompt(): string {
@@ -466,7 +475,7 @@ class Screen {
 
   #queueLines(width: number): string[] {
     const { held, waiting } = this.#turns;
-    const texts = [...this.#typedEarly, ...(held === null ? [] : [held]), ...waiting];
+    const texts = [...this.#typedEarly.map(queuedText), ...(held === null ? [] : [held]), ...waiting];
     return [...queueLines(texts, width, this.#theme), ...this.#shell.lines(width)];
   }
 
@@ -484,5 +493,3 @@ class Screen {
     this.#tui.requestRender();
   }
 }
-
-const reason = (error: unknown) => messageOf(error);

@@ -59,9 +59,9 @@ const settle = () => new Promise((resolve) => setImmediate(resolve));
 
 test("in interrupt mode Enter stops the turn and sends the text next", async () => {
   const { speaker, turns } = setUp("interrupt");
-  assert.equal(turns.say("one"), "started");
+  assert.equal(turns.say({ text: "one" }), "started");
   await settle();
-  assert.equal(turns.say("two"), "interrupting");
+  assert.equal(turns.say({ text: "two" }), "interrupting");
   await settle();
   assert.deepEqual(speaker.said, ["one", "two"]);
   assert.equal(speaker.interrupts.length, 1);
@@ -72,10 +72,10 @@ test("in interrupt mode Enter stops the turn and sends the text next", async () 
 
 test("in queue mode texts wait their turn in order", async () => {
   const { speaker, turns } = setUp("queue");
-  turns.say("one");
+  turns.say({ text: "one" });
   await settle();
-  assert.equal(turns.say("two"), "queued");
-  assert.equal(turns.say("three"), "queued");
+  assert.equal(turns.say({ text: "two" }), "queued");
+  assert.equal(turns.say({ text: "three" }), "queued");
   assert.deepEqual(turns.waiting, ["two", "three"]);
   for (let i = 0; i < 3; i++) {
     speaker.end();
@@ -87,9 +87,9 @@ test("in queue mode texts wait their turn in order", async () => {
 
 test("in steer mode the text rides along, and what found no place is said next", async () => {
   const { speaker, turns } = setUp("steer");
-  turns.say("one");
+  turns.say({ text: "one" });
   await settle();
-  assert.equal(turns.say("left"), "steered");
+  assert.equal(turns.say({ text: "left" }), "steered");
   speaker.leftover = "left";
   speaker.end();
   await settle();
@@ -100,9 +100,9 @@ test("in steer mode the text rides along, and what found no place is said next",
 
 test("a dropped queue is not said", async () => {
   const { speaker, turns } = setUp("queue");
-  turns.say("one");
+  turns.say({ text: "one" });
   await settle();
-  turns.say("two");
+  turns.say({ text: "two" });
   assert.equal(turns.dropQueue(), 1);
   speaker.end();
   await turns.idle();
@@ -111,12 +111,12 @@ test("a dropped queue is not said", async () => {
 
 test("several messages that interrupt are said as one, before what was queued", async () => {
   const { speaker, turns } = setUp("interrupt");
-  turns.say("one");
+  turns.say({ text: "one" });
   await settle();
   turns.queue({ text: "later" });
   // No pause between the two: the first turn is still ending.
-  turns.say("two");
-  turns.say("three");
+  turns.say({ text: "two" });
+  turns.say({ text: "three" });
   assert.deepEqual(turns.waiting, ["two\nthree", "later"]);
   await settle();
   speaker.end();
@@ -129,7 +129,7 @@ test("several messages that interrupt are said as one, before what was queued", 
 test("a message whose turn never began is shown as held, and is the user's again when they stop it", async () => {
   const { speaker, unsent, turns } = setUp("interrupt");
   speaker.inUse = true;
-  turns.say("one");
+  turns.say({ text: "one" });
   await settle();
   assert.equal(turns.held, "one");
   speaker.interrupt();
@@ -142,13 +142,13 @@ test("a message whose turn never began is shown as held, and is the user's again
 test("a message that interrupts one whose turn never began goes out with it", async () => {
   const { speaker, unsent, turns } = setUp("interrupt");
   speaker.inUse = true;
-  turns.say("one");
+  turns.say({ text: "one" });
   await settle();
-  turns.say("two");
+  turns.say({ text: "two" });
   await settle();
   assert.equal(turns.held, "one\ntwo");
   speaker.inUse = false;
-  turns.say("three");
+  turns.say({ text: "three" });
   await settle();
   speaker.end();
   await turns.idle();
@@ -158,11 +158,11 @@ test("a message that interrupts one whose turn never began goes out with it", as
 
 test("a waiting text can be taken back", async () => {
   const { speaker, turns } = setUp("queue");
-  turns.say("one");
+  turns.say({ text: "one" });
   await settle();
-  turns.say("two");
+  turns.say({ text: "two" });
   turns.queue({ text: "a process ended", from: "synthetic" });
-  assert.equal(turns.takeBack(), "two");
+  assert.equal(turns.takeBack()?.text, "two");
   assert.equal(turns.takeBack(), null);
   assert.deepEqual(turns.waiting, ["a process ended"]);
   turns.dropQueue();
@@ -172,13 +172,13 @@ test("a waiting text can be taken back", async () => {
 
 test("while sub-agents work a message waits instead of stopping them", async () => {
   const { speaker, turns } = setUp("interrupt");
-  turns.say("one");
+  turns.say({ text: "one" });
   await settle();
   speaker.activeChildren = 2;
-  assert.equal(turns.say("two"), "queued");
+  assert.equal(turns.say({ text: "two" }), "queued");
   assert.equal(speaker.interrupts.length, 0);
   speaker.activeChildren = 0;
-  assert.equal(turns.say("three"), "interrupting");
+  assert.equal(turns.say({ text: "three" }), "interrupting");
   await settle();
   for (let i = 0; i < 3; i++) {
     speaker.end();

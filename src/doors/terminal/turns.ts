@@ -1,6 +1,7 @@
 // Runs turns one after another and decides what a message means while one is running.
 import type { AgentEvent } from "../../agent/events.ts";
 import type { UserInput } from "../../llm/messages.ts";
+import { carriesPictures } from "../typed-input.ts";
 
 export type BusyMode = "interrupt" | "queue" | "steer";
 
@@ -41,29 +42,30 @@ export class Turns {
   }
 
   get waiting(): readonly string[] {
-    return this.#waiting.map((input) => input.text);
+    return this.#waiting.map(queuedText);
   }
 
   /** The message that is not sent yet because another process works on the conversation. */
   get held(): string | null {
-    return this.#held && shownText(this.#held);
+    return this.#held && queuedText(this.#held);
   }
 
-  /** The user pressed Enter. Returns what became of the text. */
-  say(text: string): "started" | "interrupting" | "queued" | "steered" {
+  /** The user pressed Enter. Returns what became of the message. */
+  say(input: UserInput): "started" | "interrupting" | "queued" | "steered" {
     if (!this.busy) {
-      this.#enqueue({ text });
+      this.#enqueue(input);
       return "started";
     }
     const mode = this.#options.busyMode();
-    if (mode === "steer" && this.#options.speaker().steer(text)) return "steered";
+    // A tool result carries text alone.
+    if (mode === "steer" && !carriesPictures(input) && this.#options.speaker().steer(input.text)) return "steered";
     // A message should not discard the work of several sub-agents.
     const childrenWork = (this.#options.speaker().activeChildren ?? 0) > 0;
     if (mode !== "interrupt" || childrenWork) {
-      this.#enqueue({ text });
+      this.#enqueue(input);
       return "queued";
     }
-    this.#interrupt(text);
+    this.#interrupt(input);
     return "interrupting";
   }
 
@@ -72,14 +74,14 @@ export class Turns {
     this.#enqueue(input);
   }
 
-  /** Takes the newest waiting text back, to be changed; null when none waits. */
-  takeBack(): string | null {
+  /** Takes the newest waiting message back, to be changed; null when none waits. */
+  takeBack(): UserInput | null {
     const last = this.#waiting.findLastIndex((input) => input.from !== "synthetic");
     if (last === -1) return null;
     const [input] = this.#waiting.splice(last, 1);
     if (input === this.#interrupting) this.#interrupting = null;
     this.#options.onChange();
-    return input?.text ?? null;
+    return input ?? null;
   }
 
   /** What waits, in the order in which it will be sent. */
@@ -129,9 +131,9 @@ export class Turns {
   }
 
   /** What interrupts comes before everything that was queued. */
-  #interrupt(text: string): void {
+  #interrupt(said: UserInput): void {
     const earlier = this.#interrupting;
-    const input = { text: earlier ? `${earlier.text}\n${text}` : text };
+    const input = earlier ? joined(earlier, said) : said;
     this.#waiting = [input, ...this.#waiting.filter((one) => one !== earlier)];
     this.#interrupting = input;
     this.#options.onChange();
@@ -175,16 +177,28 @@ export class Turns {
     const next = this.#interrupting;
     if (input.from === "synthetic") return void (next && this.#waiting.push(input));
     if (next === null) return this.#options.onUnsent(input);
-    const join = (text: string) => `${text}\n${next.text}`;
-    const { text, persistText } = input;
-    const joined = {
-      ...input,
-      text: join(text),
-      ...(persistText === undefined ? {} : { persistText: join(persistText) }),
-    };
-    this.#waiting = this.#waiting.map((one) => (one === next ? joined : one));
-    this.#interrupting = joined;
+    const both = joined(input, next);
+    this.#waiting = this.#waiting.map((one) => (one === next ? both : one));
+    this.#interrupting = both;
   }
+}
+
+/** Two messages as one. */
+function joined(one: UserInput, other: UserInput): UserInput {
+  const join = (...texts: string[]) => texts.filter((text) => text !== "").join("\n");
+  const parts = [...(one.parts ?? []), ...(other.parts ?? [])];
+  return {
+    ...one,
+    text: join(one.text, other.text),
+    ...(one.persistText === undefined ? {} : { persistText: join(one.persistText, shownText(other)) }),
+    ...(parts.length === 0 ? {} : { parts }),
+  };
+}
+
+/** A message on one line of what waits. */
+export function queuedText(input: UserInput): string {
+  const pictures = input.parts?.length ?? 0;
+  return [shownText(input), ...(pictures === 0 ? [] : [`[📎 ${pictures}]`])].filter((part) => part !== "").join(" ");
 }
 
 export const shownText = ({ persistText, text }: UserInput) => persistText ?? text;

@@ -33,7 +33,7 @@ export class FitPictures {
     const sent = request.messages.flatMap(pictures);
     for (const url of new Set(sent)) {
       const before = known?.get(url);
-      const copy = before !== undefined ? before : await copyOf(url, limit, signal);
+      const copy = before !== undefined ? before : await fitPicture(url, limit, signal);
       // The request of an interrupted turn does not leave.
       if (signal.aborted) return { request, lost: 0, newlyLost };
       copies.set(url, copy);
@@ -70,7 +70,8 @@ function withCopies(message: Message, copies: ReadonlyMap<string, string | null>
   return { ...message, content };
 }
 
-async function copyOf(url: string, limit: ImageLimit, signal: AbortSignal): Promise<string | null> {
+/** The picture itself when it is small enough; null when it cannot be made smaller. */
+export async function fitPicture(url: string, limit: ImageLimit, signal: AbortSignal): Promise<string | null> {
   if (!isLargeImage(url, limit)) return url;
   const worker = new URL("./smaller-worker.ts", import.meta.url);
   const data = { base64: url.slice(url.indexOf(",") + 1), limit };

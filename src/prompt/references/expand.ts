@@ -4,6 +4,7 @@ import { basename, extname, join } from "node:path";
 import { compareCodePoints } from "../../kit/code-points.ts";
 import { messageOf } from "../../kit/errors.ts";
 import { isWithin } from "../../kit/files.ts";
+import type { ContentPart } from "../../llm/messages.ts";
 import { estimateTokens } from "../../llm/usage.ts";
 import { expandPath } from "../../safety/paths.ts";
 import type { DirectoryEntry } from "../../sandbox/environment.ts";
@@ -23,6 +24,8 @@ export interface Expansion {
   /** For the user as well; also part of `message`. */
   readonly warnings: readonly string[];
   readonly injectedTokens: number;
+  /** To be sent beside `message`. */
+  readonly pictures: readonly ContentPart[];
   readonly expanded: boolean;
   /** More than half of the window: the message must not be sent, `warnings` says why. */
   readonly blocked: boolean;
@@ -40,13 +43,19 @@ export async function isFitForRemote({ cwd, userHome, files }: ReferenceOptions)
 
 /** Never rejects for what a reference points at. */
 export async function expandReferences(message: string, options: ReferenceOptions): Promise<Expansion> {
-  const references = findReferences(message);
-  const plain = { message, references, warnings: [], injectedTokens: 0, expanded: false, blocked: false };
-  if (references.length === 0) return plain;
-  const distinct = [...new Map(references.map((reference) => [reference.raw, reference])).values()];
+  const found = findReferences(message);
+  const distinct = [...new Map(found.map((reference) => [reference.raw, reference])).values()];
   const attached = await Promise.all(distinct.map(async (one) => ({ raw: one.raw, ...(await attach(one, options)) })));
-  const blocks = attached.flatMap(({ type, text }) => (type === "block" ? [text] : []));
-  const warnings = attached.flatMap(({ type, raw, text }) => (type === "warning" ? [`${raw}: ${text}`] : []));
+  const text = new Set(attached.flatMap(({ type, raw }) => (type === "text" ? [raw] : [])));
+  const references = found.filter(({ raw }) => !text.has(raw));
+  const plain = { message, references, warnings: [], injectedTokens: 0, pictures: [], expanded: false, blocked: false };
+  if (references.length === 0) return plain;
+  const blocks = attached.flatMap((one) => (one.type === "block" ? [one.text] : []));
+  const pictures = attached.flatMap((one) => (one.type === "block" && one.picture ? [one.picture] : []));
+  const warnings = attached.flatMap((one) => {
+    const problem = one.type === "warning" ? one.text : one.type === "block" ? one.problem : undefined;
+    return problem === undefined ? [] : [`${one.raw}: ${problem}`];
+  });
   const tokens = blocks.reduce((sum, block) => sum + estimateTokens(block), 0);
 
   const window = options.contextLength > 0 ? options.contextLength : ASSUMED_WINDOW;
@@ -62,7 +71,7 @@ export async function expandReferences(message: string, options: ReferenceOption
     ...(warnings.length > 0 ? [`--- Context Warnings ---\n${warnings.map((text) => `- ${text}`).join("\n")}`] : []),
     ...(blocks.length > 0 ? ["--- Attached Context ---", ...blocks] : []),
   ];
-  return { ...plain, message: parts.join("\n\n"), warnings, injectedTokens: tokens, expanded: true };
+  return { ...plain, message: parts.join("\n\n"), warnings, injectedTokens: tokens, pictures, expanded: true };
 }
 
 /** The dim line under a message that attached something. */
@@ -128,14 +137,14 @@ async function attachFile(reference: Reference, options: ReferenceOptions): Prom
   const { raw, value, range } = reference;
   const resolved = await resolveReference(value, options);
   if (resolved.type === "refused") return warning(resolved.reason);
-  if (resolved.type === "missing") return warning("file not found");
+  if (resolved.type === "missing") return reference.ifExists ? { type: "text" } : warning("file not found");
   if (resolved.look.type !== "file") return warning("path is not a file");
   const read = await readBytes(options.files, resolved.path, MAX_BYTES);
   if (read.type === "too_big") return warning(`file is too large to attach (${readableSize(read.size)}, limit 10 MiB)`);
   if (read.type !== "bytes")
     return warning(read.type === "failed" ? `file cannot be read (${read.code})` : "file not found");
   const text = textOf(read.bytes);
-  if (text === null) return { type: "block", text: binaryNote(raw, resolved.path, read.bytes.length) };
+  if (text === null) return attachBinary(raw, resolved.path, Buffer.from(read.bytes));
   const part = range ? linesIn(text, range) : { text };
   if ("problem" in part) return warning(part.problem);
   const language = LANGUAGES[extname(resolved.path).toLowerCase()] ?? "";
@@ -174,6 +183,22 @@ function fence(text: string, language: string): string {
   for (const [run] of text.matchAll(/`+/g)) longest = Math.max(longest, run.length);
   const marks = "`".repeat(Math.max(3, longest + 1));
   return `${marks}${language}\n${text}${text.endsWith("\n") ? "" : "\n"}${marks}`;
+}
+
+/** A picture that models take goes along; anything else is named. */
+async function attachBinary(raw: string, path: string, bytes: Buffer): Promise<Attachment> {
+  const { PictureError, pictureOf } = await import("../../tools/media/user-pictures.ts");
+  const mime = MIME_TYPES[extname(path).toLowerCase()] ?? "";
+  const named = { type: "block", text: binaryNote(raw, path, bytes.length) } as const;
+  if (!mime.startsWith("image/")) return named;
+  try {
+    const { part } = await pictureOf(bytes, { name: basename(path), shownAs: basename(path) });
+    const facts = `${mime}, ${readableSize(bytes.length)}`;
+    return { type: "block", text: `📎 ${raw} (${facts})\nThe picture is attached. Its file: ${path}`, picture: part };
+  } catch (error) {
+    if (!(error instanceof PictureError)) throw error;
+    return { ...named, problem: error.message };
+  }
 }
 
 function binaryNote(raw: string, path: string, bytes: number): string {
@@ -324,7 +349,9 @@ export interface ReferenceOptions {
 
 /** One thing attached, or why it is not. */
 type Attachment =
-  | { readonly type: "block"; readonly text: string }
-  | { readonly type: "warning"; readonly text: string };
+  | { readonly type: "block"; readonly text: string; readonly picture?: ContentPart; readonly problem?: string }
+  | { readonly type: "warning"; readonly text: string }
+  /** It is no reference after all. */
+  | { readonly type: "text" };
 
 export const warning = (text: string): Attachment => ({ type: "warning", text });

@@ -1,4 +1,4 @@
-// `@file:src/a.ts:3-9`, `@folder:docs`, `@diff`: things a user's message points at.
+// `@file:src/a.ts:3-9`, `@folder:docs`, `@diff`, `@pic.png`: things a user's message points at.
 
 type ReferenceKind = "file" | "folder" | "git" | "url" | "diff" | "staged";
 
@@ -9,6 +9,8 @@ export interface Reference {
   /** Empty for `diff` and `staged`. */
   readonly value: string;
   readonly range?: LineRange;
+  /** Only the name of a picture, without a kind: a reference if there is such a file, else plain text. */
+  readonly ifExists?: true;
   /** Where it begins in the message, in UTF-16 units. */
   readonly index: number;
 }
@@ -20,7 +22,10 @@ export interface LineRange {
 }
 
 // Not inside a word or a path: `user@example.com`, `a/@b`.
-const START = /(?<![\p{Script=Latin}0-9_/])@(?:(diff|staged)(?![\p{L}\p{N}_])|(file|folder|git|url):)/gu;
+const START = /(?<![\p{Script=Latin}0-9_/])@(?:(diff|staged)(?![\p{L}\p{N}_])|(file|folder|git|url):|(?=[^\s@]))/gu;
+// Bounded, because it is tried behind every `@`.
+const PICTURE =
+  /(?:`([^`\n]{1,300}\.(?:png|jpe?g|gif|webp))`|"([^"\n]{1,300}\.(?:png|jpe?g|gif|webp))"|'([^'\n]{1,300}\.(?:png|jpe?g|gif|webp))'|([^\s@"'`]{1,300}?\.(?:png|jpe?g|gif|webp))(?!\.?[\p{Script=Latin}0-9_]))/iuy;
 const QUOTED = /(?:`([^`\n]+)`|"([^"\n]+)"|'([^'\n]+)')/y;
 // Chinese sentences have no blanks: a mark before the next reference ends this one.
 const BARE = /(?:(?![，。；！？、]@)\S)+/y;
@@ -45,6 +50,7 @@ export function findReferences(message: string): readonly Reference[] {
 function readReference(message: string, index: number, start: string, plain?: string, kind?: string): Reference | null {
   if (plain !== undefined) return { kind: plain as ReferenceKind, raw: start, value: "", index }; // the pattern allows no other
   const at = index + start.length;
+  if (kind === undefined) return readPicture(message, index, at);
   const known = kind as ReferenceKind; // the pattern allows no other
   const quoted = matchAt(QUOTED, message, at);
   if (quoted) {
@@ -61,6 +67,13 @@ function readReference(message: string, index: number, start: string, plain?: st
   if (!ranged) return { kind: known, raw, value: word, index };
   const [, value = "", ...numbers] = ranged;
   return { kind: known, raw, value, index, ...rangeOf(["", ...numbers]) };
+}
+
+function readPicture(message: string, index: number, at: number): Reference | null {
+  const found = matchAt(PICTURE, message, at);
+  const value = found?.slice(1).find((part) => part !== undefined);
+  if (!found || value === undefined) return null;
+  return { kind: "file", raw: message.slice(index, at + found[0].length), value, index, ifExists: true };
 }
 
 function rangeOf(match: readonly (string | undefined)[] | null): { range?: LineRange } {

@@ -3,6 +3,7 @@ import { execFile } from "node:child_process";
 import { type TestContext, test } from "node:test";
 import { promisify } from "node:util";
 import fc from "fast-check";
+import { PNG } from "pngjs";
 import { type TempTree, type TreeEntry, tempTree } from "../../../test/support/temp-tree.ts";
 import { createFileGuard } from "../../safety/file-guard.ts";
 import { localFiles } from "../../tools/files/access.ts";
@@ -43,6 +44,10 @@ const grammar: readonly (readonly [message: string, found: readonly string[]])[]
   ["@url:https://x.test/a_(b)", ["url https://x.test/a_(b)"]],
   ["@File:a @FILE:b @file: c @file:", []],
   ["@file:... ok", []],
+  ["what is @pic.png?", ["file pic.png"]],
+  ["看@图/截图.PNG，好吗", ["file 图/截图.PNG"]],
+  ['@"my pic.jpeg" and @`b c.webp`, @a.gif.', ["file my pic.jpeg", "file b c.webp", "file a.gif"]],
+  ["icon@2x.png @pic.png.bak @pic.pngx @.png @x.bmp @~/x", []],
 ];
 for (const [message, found] of grammar) {
   test(`references in ${JSON.stringify(message)}`, () => {
@@ -117,6 +122,7 @@ test("a message without references stays as it is", async (t) => {
     references: [],
     warnings: [],
     injectedTokens: 0,
+    pictures: [],
     expanded: false,
     blocked: false,
   });
@@ -371,4 +377,28 @@ test("a chat never gets the home directory as its root", async (t) => {
   const { options, tree } = await boxOf(t, {});
   assert.equal(await isFitForRemote(options), true);
   assert.equal(await isFitForRemote({ ...options, cwd: tree.root }), false);
+});
+
+const PICTURE = PNG.sync.write(new PNG({ width: 2, height: 2 }));
+
+test("a picture is attached beside the message, with or without its kind in front; a name without a file is text", async (t) => {
+  const entries = { "w/pic.png": PICTURE, "w/cut.png": PICTURE.subarray(0, 50), "w/blob.bin": "a\0b" };
+  const { options } = await boxOf(t, entries);
+  const one = await expandReferences("what is @pic.png and @file:pic.png, not @gone.png", options);
+  const url = `data:image/png;base64,${PICTURE.toString("base64")}`;
+  assert.deepEqual(one.pictures, Array(2).fill({ type: "image_url", image_url: { url } }));
+  assert.deepEqual(one.warnings, []);
+  assert.match(one.message, /📎 @pic\.png \(image\/png, \d+ bytes\)\nThe picture is attached\. Its file: .*pic\.png/);
+  assert.equal(describeExpansion(one), `[@ context: 2 ref(s), ${one.injectedTokens} tokens]`);
+
+  const none = await expandReferences("mail @gone.png", options);
+  assert.deepEqual([none.message, none.references, none.expanded], ["mail @gone.png", [], false]);
+
+  const cut = await expandReferences("look at @cut.png and @../else.png", options);
+  assert.deepEqual(cut.warnings, [
+    "@cut.png: cut.png is damaged or incomplete; it is not sent.",
+    "@../else.png: path is outside the allowed workspace",
+  ]);
+  assert.deepEqual(cut.pictures, []);
+  assert.match((await expandReferences("@file:blob.bin", options)).message, /This file is not text/);
 });

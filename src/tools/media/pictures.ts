@@ -10,7 +10,7 @@ import type { ToolOutput } from "../toolset/registry.ts";
 import { openWebAccess } from "../web/access.ts";
 
 /** What providers take at most, as base64. */
-const MAX_ENCODED = 20 * 1024 * 1024;
+export const MAX_ENCODED = 20 * 1024 * 1024;
 const ANSWER_TOKENS = 2000;
 
 interface Picture {
@@ -135,7 +135,7 @@ async function readImage(path: string, ctx: ToolContext): Promise<Uint8Array> {
 
 // What kind of image some bytes are. Names and headers lie; the first bytes do not.
 
-type ImageType =
+export type ImageType =
   | "image/png"
   | "image/jpeg"
   | "image/gif"

@@ -104,7 +104,7 @@ export async function refs(message: string, flags: RefsFlags, ctx: CliContext): 
     cwd: await folderOf(flags.cwd, ctx),
     ignoreRules: rulesAbove,
   });
-  const { injectedTokens, ...rest } = expansion;
+  const { injectedTokens, pictures: _, ...rest } = expansion;
   if (flags.json) return printJson(ctx, { ...rest, injected_tokens: injectedTokens });
   if (expansion.blocked) throw new ExitError(1, expansion.warnings.join("\n"));
   print(ctx, expansion.message);
