@@ -2,6 +2,7 @@
 import { access } from "node:fs/promises";
 import type { Config } from "../home/config/schema.ts";
 import type { OpenHome } from "../home/open.ts";
+import { hermesCommand } from "../home/paths.ts";
 import { type Clock, systemClock } from "../kit/clock.ts";
 import { learnedWindows } from "../llm/catalogue/context-length.ts";
 import { type Price, priceOf } from "../llm/catalogue/prices.ts";
@@ -121,8 +122,8 @@ async function providerFound(home: OpenHome): Promise<string | null> {
 function noProviderFor(model: string): ProviderError {
   return new ProviderError(
     "no_provider_configured",
-    `The model ${model} cannot be used: no model provider is configured. Run \`hermes setup\`, set a key such as OPENROUTER_API_KEY with ` +
-      "`hermes config set OPENROUTER_API_KEY ...`, or name a provider with the model: PROVIDER:MODEL.",
+    `The model ${model} cannot be used: no model provider is configured. Run \`${hermesCommand("setup")}\`, set a key such as OPENROUTER_API_KEY with ` +
+      `\`${hermesCommand("config set OPENROUTER_API_KEY ...")}\`, or name a provider with the model: PROVIDER:MODEL.`,
   );
 }
 
@@ -192,10 +193,12 @@ function aliasesIn(config: Config): Readonly<Record<string, unknown>> {
   return { ...config.model_aliases, ...own };
 }
 
-export const demoNote = ({ loneKey }: Pick<ChosenModel, "loneKey">) =>
-  loneKey === undefined
-    ? 'No model is configured, so the built-in demo answers (it is not an AI). "hermes setup" connects a real one.'
-    : `${loneKey} is set, but no model is chosen, so the built-in demo answers (it is not an AI). Choose one: hermes model`;
+/** `connectWith` is what to type to connect a model, where that is not a command of the shell. */
+export function demoNote({ loneKey }: Pick<ChosenModel, "loneKey">, connectWith?: string): string {
+  if (loneKey === undefined)
+    return `No model is connected, so the built-in demo answers (it is not an AI). Connect one: ${connectWith ?? hermesCommand("setup")}`;
+  return `${loneKey} is set, but no model is chosen, so the built-in demo answers (it is not an AI). Choose one: ${connectWith ?? hermesCommand("model")}`;
+}
 
 /** `provider:model` in one word, when what stands before the colon is a provider, built in or the user's own. */
 function splitProvider(request: AskedModel, config: Config): AskedModel {
@@ -219,7 +222,7 @@ interface KeptKeys {
 }
 
 /** Most homes have no file of keys, and then its reader is not even loaded. */
-async function keysIn(home: OpenHome): Promise<KeptKeys> {
+export async function keysIn(home: OpenHome): Promise<KeptKeys> {
   try {
     await access(home.paths.at("auth.json"));
   } catch {
@@ -301,8 +304,10 @@ interface SavedModel {
   readonly model: string;
   /** Where its requests go, if that is not simply the provider's own address. */
   readonly baseUrl?: string | undefined;
-  /** Key of that address; written down with it. */
-  readonly apiKey?: string | undefined;
+  /** A server of the user's own whose key is in a variable: written as an entry of `providers:`, under the name `provider` has. */
+  readonly entry?: { readonly name: string; readonly baseUrl: string; readonly keyEnv: string } | undefined;
+  /** Its key was stored just now, so one that stands in config.yaml is an old one. */
+  readonly newKey?: boolean | undefined;
 }
 
 /** The standard model from now on. What was set for another provider goes: its address and key would be used for this one. */
@@ -316,14 +321,20 @@ export async function saveModel(
   const stays = base_url && saved.baseUrl ? cleanUrl(base_url) === cleanUrl(saved.baseUrl) : sameProvider;
   const writesAddress = saved.provider === "custom" && saved.baseUrl && !(stays && base_url);
   const others = ["base_url", "api_key", "api_mode", "context_length"].map((name) => [`model.${name}`, undefined]);
+  const { entry } = saved;
   await home.setConfigKeys(
     {
-      ...(stays ? {} : Object.fromEntries(others)),
+      ...(stays && !entry ? {} : Object.fromEntries(others)),
+      ...(saved.newKey ? { "model.api_key": undefined } : {}),
+      ...(entry && {
+        [`providers.${entry.name}.api`]: entry.baseUrl,
+        [`providers.${entry.name}.key_env`]: entry.keyEnv,
+        [`providers.${entry.name}.api_key`]: undefined,
+      }),
       // A window that was stated for one model says nothing about another.
       ...(before && before !== saved.model ? { "model.context_length": undefined } : {}),
       "model.provider": saved.provider,
       ...(writesAddress ? { "model.base_url": saved.baseUrl } : {}),
-      ...(saved.apiKey ? { "model.api_key": saved.apiKey } : {}),
       "model.default": saved.model,
     },
     options,

@@ -22,6 +22,8 @@ export interface OpenRequest {
   readonly interactive: boolean;
   /** A screen shows the question until it is answered: nobody has to be quick. */
   readonly attended?: boolean | undefined;
+  /** What a user types here to connect a model; absent: the command of the shell. */
+  readonly connectWith?: string | undefined;
   readonly model?: string | undefined;
   readonly provider?: string | undefined;
   /** Replaces the configured toolsets. */

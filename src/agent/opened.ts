@@ -149,7 +149,7 @@ export class Opened implements OpenAgent {
     this.history = found?.history ?? [];
     this.resumed = found?.resumed ?? null;
     this.notes = [
-      ...(chosen.demo ? [demoNote(chosen)] : []),
+      ...(chosen.demo ? [demoNote(chosen, parts.request.connectWith)] : []),
       ...chosen.warnings,
       ...(found?.notes ?? []),
       ...parts.notes,

@@ -1,6 +1,7 @@
 // A key that the user pastes: masked before anything is stored or sent, so that no byte has to be taken back later; then it is offered a
 // home in .env.
 import type { PastedKey } from "../home/open.ts";
+import { hermesCommand } from "../home/paths.ts";
 import { messageOf } from "../kit/errors.ts";
 import type { UserInput } from "../llm/messages.ts";
 import { PROVIDERS } from "../llm/providers/table.ts";
@@ -59,7 +60,7 @@ export async function offerToKeep(
       try {
         const also = await pasted.keep(name, value);
         const unused = model.target.provider === "demo" && PROVIDERS.some(({ keyEnv }) => keyEnv.includes(name));
-        const use = unused ? " To use it, choose a model: hermes model" : "";
+        const use = unused ? ` To use it, choose a model: ${hermesCommand("model")}` : "";
         done.push(
           `${shown} is kept as ${name} in ${pasted.file} and masked here.${use}${also === null ? "" : ` ${also}`}`,
         );

@@ -75,6 +75,8 @@ interface TerminalSurface {
   readonly pictures: number;
   /** The keys and what they do, by task. */
   keys(): string;
+  /** Connects a model and the like, step by step. Empty = ask what. */
+  setup(section: string): Promise<void>;
   /** Returns whether the status line is shown now. */
   toggleStatusLine(): boolean;
   /** Shows or hides the task list; returns what to say about it. */

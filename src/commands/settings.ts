@@ -190,4 +190,24 @@ const mode: CommandDefinition = {
   },
 };
 
-export const SETTINGS_COMMANDS: readonly CommandDefinition[] = [model, statusbar, verbose, yolo, mode, reasoning, busy];
+const setup: CommandDefinition = {
+  name: "setup",
+  description: "connect a model; set up terminal and agent",
+  category: "Configuration",
+  availability: "cli",
+  argsHint: "[model|terminal|agent]",
+  async run(args, ctx) {
+    if (ctx.terminal) await ctx.terminal.setup(args.trim().toLowerCase());
+  },
+};
+
+export const SETTINGS_COMMANDS: readonly CommandDefinition[] = [
+  setup,
+  model,
+  statusbar,
+  verbose,
+  yolo,
+  mode,
+  reasoning,
+  busy,
+];

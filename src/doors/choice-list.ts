@@ -256,6 +256,8 @@ export interface ScreenQuestion<T>
   extends Pick<ChoiceListOptions<T>, "choices" | "selected" | "multiple" | "checked" | "numbers" | "preview" | "find"> {
   readonly title: string;
   readonly hint: string;
+  /** False: `q` narrows the list like other letters, also as the first one. */
+  readonly quitKey?: boolean;
 }
 
 /** The list with its title and hint; `done` gets the chosen values, or null. */
@@ -270,24 +272,28 @@ export function questionPage<T>(
   },
 ): Component & { handleInput(data: string): void } {
   const { theme, done } = screen;
+  let titleRows = 1;
   const list = new ChoiceList<T>({
     ...question,
     theme,
     filter: true,
-    rows: () => Math.max(1, screen.rows() - 6 - (question.preview ? PREVIEW_ROWS : 0)),
+    rows: () => Math.max(1, screen.rows() - 5 - titleRows - (question.preview ? PREVIEW_ROWS : 0)),
     onTake: done,
     onCancel: () => done(null),
     onChange: () => screen.changed?.(),
   });
   return {
-    render: (width) =>
-      onlyStyled(
-        [theme.bold(cut(question.title, width)), "", ...list.render(width), "", theme.dim(cut(question.hint, width))],
-        width,
-      ),
+    render: (width) => {
+      const title = wrapLines(question.title, width).map((line) => theme.bold(cut(line, width)));
+      titleRows = title.length;
+      return onlyStyled([...title, "", ...list.render(width), "", theme.dim(cut(question.hint, width))], width);
+    },
     invalidate: () => list.invalidate(),
     handleInput: (data) => {
-      const leaves = matchesKey(data, "ctrl+c") || matchesKey(data, "ctrl+d") || (data === "q" && !list.narrowed);
+      const leaves =
+        matchesKey(data, "ctrl+c") ||
+        matchesKey(data, "ctrl+d") ||
+        (data === "q" && question.quitKey !== false && !list.narrowed);
       if (leaves) done(null);
       else list.handleInput(data);
     },

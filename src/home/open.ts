@@ -39,6 +39,8 @@ export interface OpenHome {
   config(): Config;
   /** One variable: the process environment first, then a fresh look at .env. */
   env(name: string): string | undefined;
+  /** Where the value of a variable comes from, for people: the path of .env, or "the environment". Null when it is not set. */
+  envSource(name: string): string | null;
   /** A variable the program was started with for this run; .env does not count. */
   override(name: string): string | undefined;
   /**
@@ -213,6 +215,10 @@ export async function openHome(options: OpenHomeOptions): Promise<OpenHome> {
     folders: new FolderTrust(paths, osHome),
     config: () => config.config(),
     env: environment.get,
+    envSource(name) {
+      if (environment.fromFile(name) !== undefined) return displayPath(paths.envFile, osHome);
+      return environment.get(name) === undefined ? null : "the environment";
+    },
     override: environment.override,
     environment: (also = []) => {
       const allowed = new Set([...config.config().terminal.env_passthrough, ...also]);

@@ -112,6 +112,14 @@ export function installRoot(): string {
   return folder;
 }
 
+/** What to type for a command here: in a clone that was started with npm, `hermes` is not on the PATH. */
+export function hermesCommand(args = "", env: Readonly<Record<string, string | undefined>> = process.env): string {
+  const manifest = env.npm_lifecycle_event === "start" ? env.npm_package_json : undefined;
+  const throughNpm = manifest !== undefined && dirname(resolve(manifest)) === installRoot();
+  if (args === "") return throughNpm ? "npm start" : "hermes";
+  return `${throughNpm ? "npm start --" : "hermes"} ${args}`;
+}
+
 /** What runs: the source of a clone, or what was built from it. */
 export const runsFromSource = () => import.meta.url.endsWith(".ts");
 

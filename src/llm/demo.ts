@@ -1,6 +1,8 @@
 // The embedded model: chat completions at `demo:/v1` without a server, a network or an AI. A few fixed requests, in English and Chinese,
 // drive the real tools. The same request always gets the same answer.
+
 import { hash } from "node:crypto";
+import { hermesCommand } from "../home/paths.ts";
 import { asList, asRecord, asText, type Json, parseJson } from "../kit/json.ts";
 import { toldToPeople } from "../safety/decision.ts";
 import { estimateTokens } from "./usage.ts";
@@ -69,7 +71,7 @@ function notUnderstood(say: Say): string {
 - \`search past conversations for backups\`
 - \`make a skill called release: 1. run the tests 2. tag\`
 
-To talk to a real model, run \`hermes setup\`.`,
+To talk to a real model, type \`/setup\` on the screen, or run \`${hermesCommand("setup")}\`.`,
     `我是内置的演示程序，不是人工智能，只能按固定的说法调用真正的工具。可以试试：
 - \`列出文件\` 或 \`列出 src 的文件\`
 - \`读取 README.md\`
@@ -78,7 +80,7 @@ To talk to a real model, run \`hermes setup\`.`,
 - \`搜索以前的对话：备份\`
 - \`创建技能 发布：1. 跑测试 2. 打标签\`
 
-要使用真正的模型，请运行 \`hermes setup\`。`,
+要使用真正的模型，请在界面中输入 \`/setup\`，或运行 \`${hermesCommand("setup")}\`。`,
   );
 }
 

@@ -109,6 +109,7 @@ export async function commandRig(
       pictures: 0,
       keys: () => "Ctrl+C  stop",
       openQueue: async () => void heard.push("the queue"),
+      setup: async () => undefined,
       toggleStatusLine: () => true,
       toggleTodos: () => "The task list is shown.",
       takenBack: (turns) => void heard.push(`taken back: ${turns}`),

@@ -109,6 +109,7 @@ function requestOf(options: ChatOptions, ctx: CliContext, screen: boolean): Chat
     platform: "cli",
     source: options.source ?? ctx.home.env("HERMES_SESSION_SOURCE") ?? "cli",
     interactive: asks && !options.quiet && !options.json,
+    connectWith: screen ? "/setup" : undefined,
     model: options.model ?? ctx.home.override("HERMES_INFERENCE_MODEL"),
     provider: options.provider ?? ctx.home.override("HERMES_INFERENCE_PROVIDER"),
     toolsets: options.toolsets?.split(",").map((name) => name.trim()),

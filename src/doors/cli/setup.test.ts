@@ -1,45 +1,91 @@
 import assert from "node:assert/strict";
 import { readdir, readFile } from "node:fs/promises";
-import { after, before, describe, type TestContext, test } from "node:test";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { describe, type TestContext, test } from "node:test";
 import { Command } from "commander";
-import { ModelServer } from "../../../test/support/model-server/server.ts";
 import { type TempHome, tempHome } from "../../../test/support/temp-home.ts";
 import { openHome } from "../../home/open.ts";
 import { createRedactor } from "../../safety/redact.ts";
+import type { ScreenQuestion } from "../choice-list.ts";
+import { setUpModel } from "../setup-model.ts";
 import { type CliContext, ExitError } from "./context.ts";
-import { define } from "./setup.ts";
+import { define, defineModel } from "./setup.ts";
+import { define as defineStatus } from "./status.ts";
 
-/** Types the answers in order; a function is handed all that was shown so far. `null` is Ctrl+C. */
-type Typed = string | null | ((shown: string) => string);
+/** What is typed, or in a list the beginning of the row that is taken. `null` is Ctrl+C. */
+type Answer = string | null;
 
-async function setUp(home: TempHome, ...answers: Typed[]) {
+const KEY = "key-of-mine-123";
+
+async function openTemp(home: TempHome, env: Readonly<Record<string, string>> = {}) {
+  return openHome({
+    argv: [],
+    env: { HERMES_HOME: home.dir, HOME: home.osHome, ...env },
+    osHome: home.osHome,
+    cwd: home.project,
+    redactorFor: (settings) => createRedactor(settings),
+  });
+}
+
+function scripted(answers: readonly Answer[]) {
+  const left = [...answers];
   let shown = "";
   const write = (text: string) => {
     shown += text;
   };
   const next = async (prompt: string) => {
-    write(prompt);
-    const answer = answers.shift();
-    if (answer === undefined) throw new Error(`nothing left to type at: ${prompt}`);
-    return typeof answer === "function" ? answer(shown) : answer;
+    write(`${prompt}\n`);
+    const answer = left.shift();
+    if (answer === undefined) throw new Error(`nothing left to answer at: ${prompt}\n${shown}`);
+    return answer;
   };
-  const opened = await openHome({
-    argv: [],
-    env: { HERMES_HOME: home.dir, HOME: home.osHome },
-    osHome: home.osHome,
-    cwd: home.project,
-    redactorFor: (settings) => createRedactor(settings),
-  });
-  const io = { out: write, err: write, stdinIsTerminal: true, question: next, secret: next };
+  return {
+    out: write,
+    err: write,
+    stdinIsTerminal: true,
+    stdoutIsTerminal: true,
+    question: next,
+    secret: next,
+    async choose<T>({ title, choices }: ScreenQuestion<T>): Promise<readonly T[] | null> {
+      const rows = choices.map(({ label, hint }) => [label, hint].flat().join("  "));
+      const answer = await next(`${title}\n${rows.join("\n")}`);
+      if (answer === null) return null;
+      const chosen = choices.find(({ label }) => label.startsWith(answer));
+      assert.ok(chosen, `${answer} is not offered:\n${rows.join("\n")}`);
+      return [chosen.value];
+    },
+    get shown() {
+      return shown;
+    },
+    get left() {
+      return left;
+    },
+  };
+}
+
+interface Run {
+  readonly args?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  readonly define?: typeof define;
+  readonly terminal?: boolean;
+}
+
+async function setUp(home: TempHome, answers: readonly Answer[], run: Run = {}) {
+  const opened = await openTemp(home, run.env);
+  const io = scripted(answers);
   const command = new Command("setup").exitOverride();
-  define(command, { home: opened, io } as unknown as CliContext); // what this sub-command uses of it
+  const streams = run.terminal === false ? Object.assign(io, { stdinIsTerminal: false }) : io;
+  (run.define ?? define)(command, { home: opened, io: streams } as unknown as CliContext); // what this sub-command uses of it
+  const listeners = process.listenerCount("SIGINT");
   try {
-    await command.parseAsync([], { from: "user" });
-    return { shown, code: 0 };
+    await command.parseAsync([...(run.args ?? ["model"])], { from: "user" });
+    return { shown: io.shown, code: 0, left: io.left };
   } catch (error) {
     if (!(error instanceof ExitError)) throw error;
-    return { shown: `${shown}${error.message}\n`, code: error.exitCode };
+    return { shown: `${io.shown}${error.message}\n`, code: error.exitCode, left: io.left };
   } finally {
+    assert.equal(process.listenerCount("SIGINT"), listeners);
     await opened.close();
   }
 }
@@ -50,80 +96,232 @@ async function makeHome(t: TestContext, files?: Readonly<Record<string, string>>
   return home;
 }
 
-/** The number in front of a choice. */
-const numberOf = (label: string) => (shown: string) => {
-  const line = shown.split("\n").findLast((row) => row.includes(label));
-  return line?.match(/\d+/)?.[0] ?? assert.fail(`${label} is not offered`);
-};
-const CUSTOM = numberOf("another OpenAI-compatible server");
-const OLLAMA = numberOf("ollama (on this machine)");
+/** Lists its models to whoever has the key; without a key of its own, to anybody. */
+async function modelList(t: TestContext, options: { readonly key?: string; readonly status?: number } = {}) {
+  const server = createServer(({ url, headers }, response) => {
+    const known = url?.startsWith("/v1/") ?? false;
+    const refused = options.key !== undefined && headers.authorization !== `Bearer ${options.key}`;
+    response.writeHead(known ? (refused ? 401 : (options.status ?? 200)) : 404, { "content-type": "application/json" });
+    response.end(JSON.stringify({ data: [{ id: "small" }, { id: "large", context_length: 200_000 }] }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  t.after(() => server.closeAllConnections());
+  t.after(() => void server.close());
+  const port = (server.address() as AddressInfo).port;
+  return {
+    origin: `http://127.0.0.1:${port}`,
+    url: `http://127.0.0.1:${port}/v1`,
+    port,
+    close: () => new Promise((resolve) => server.close(resolve)),
+  };
+}
+
+const CUSTOM = "Another OpenAI-compatible server";
 const configOf = (home: TempHome) => readFile(home.at("config.yaml"), "utf8");
+const envOf = (home: TempHome) => readFile(home.at(".env"), "utf8").catch(() => "");
 
-describe("hermes setup", () => {
-  let server: ModelServer;
-  before(async () => {
-    server = await ModelServer.start();
-    server.models = ["small", "large"];
-  });
-  after(() => server.close());
-
-  test("connects a server of one's own, with the models it has", async (t) => {
+describe("hermes setup model", () => {
+  test("connects a server of one's own; its key goes to .env and config.yaml names the variable", async (t) => {
+    const { origin, port } = await modelList(t, { key: KEY });
     const home = await makeHome(t);
-    const { shown, code } = await setUp(home, CUSTOM, `${server.url}/`, "key-of-mine-123", "9", numberOf("large"));
+    // The address is given without /v1, as people do.
+    const { shown, code } = await setUp(home, [CUSTOM, origin, KEY, "large"]);
     assert.equal(code, 0, shown);
-    assert.match(shown, /There is no 9\./);
-    assert.match(shown, /✓ large at /);
-    assert.equal(
-      await configOf(home),
-      `_config_version: 24\nmodel:\n  provider: custom\n  base_url: ${server.url}\n  api_key: key-of-mine-123\n  default: large\n`,
+    assert.match(
+      shown,
+      /✓ The server accepts the key\.\n[\s\S]*✓ large at 127[\s\S]*Ready: large[\s\S]*\n {2}hermes +start a conversation/,
     );
+    const name = `127-0-0-1-${port}`;
+    const variable = `CUSTOM_127_0_0_1_${port}_API_KEY`;
+    assert.equal(
+      await configOf(home),
+      `_config_version: 24\nproviders:\n  "${name}":\n    api: ${origin}/v1\n    key_env: ${variable}\nmodel:\n  provider: "${name}"\n  default: large\n`,
+    );
+    assert.equal(await envOf(home), `${variable}=${KEY}\n`);
   });
 
-  test("another provider does not inherit address, key and window of the one before", async (t) => {
+  test("a key that the server refuses is asked for again, and nothing is kept of it", async (t) => {
+    const { url } = await modelList(t, { key: KEY });
+    const before = `model:\n  provider: custom\n  base_url: ${url}\n  default: works\n`;
+    const home = await makeHome(t, { "config.yaml": before });
+    const skipped = await setUp(home, [CUSTOM, url, "wrong-key", "Skip", null]);
+    assert.match(skipped.shown, /The server did not accept this key \(HTTP 401\)\.\nEnter the key again/);
+    assert.match(skipped.shown, /Setup was cancelled; nothing was saved\.\n$/);
+    assert.equal(skipped.code, 1);
+    assert.equal(await configOf(home), before);
+    assert.equal(await envOf(home), "");
+    const again = await setUp(home, [CUSTOM, url, "wrong-key", "Enter the key again", KEY, "small"]);
+    assert.equal(again.code, 0, again.shown);
+    assert.doesNotMatch(await envOf(home), /wrong/);
+  });
+
+  test("a built-in provider: its key is checked where it would be used, and may be kept anyway", async (t) => {
+    const { url } = await modelList(t, { key: KEY });
+    const home = await makeHome(t, {
+      ".env": `DEEPSEEK_BASE_URL=${url}\n`,
+      "config.yaml": "model:\n  provider: deepseek\n  api_key: old-key-12345\n",
+    });
+    const kept = await setUp(home, ["DeepSeek", "Enter another key", "wrong-key-1", "Keep it anyway", "deepseek"]);
+    assert.equal(kept.code, 0, kept.shown);
+    assert.match(await envOf(home), /^DEEPSEEK_API_KEY=wrong-key-1$/m);
+    // A key in config.yaml would win over the new one.
+    assert.doesNotMatch(await configOf(home), /api_key/);
+    const found = await setUp(home, [
+      "DeepSeek",
+      "Use DEEPSEEK_API_KEY from ~/.hermes/.env",
+      "Enter the key again",
+      KEY,
+      "small",
+    ]);
+    assert.equal(found.code, 0, found.shown);
+    assert.match(found.shown, /DeepSeek {2}key found: DEEPSEEK_API_KEY/);
+    assert.match(await envOf(home), new RegExp(`^DEEPSEEK_API_KEY=${KEY}$`, "m"));
+    assert.match(await configOf(home), /provider: deepseek\n {2}default: small\n/);
+  });
+
+  test("a server that is not running is told in a sentence, with how to start it", async (t) => {
+    const { origin, url, close } = await modelList(t);
+    await close();
+    const home = await makeHome(t, { "config.yaml": `model:\n  provider: ollama\n  base_url: ${url}\n  default: a\n` });
+    const { shown, code } = await setUp(home, ["A server on this machine", "Ollama", "Keep it anyway", "qwen3:8b"]);
+    assert.equal(code, 0, shown);
+    assert.ok(shown.includes(`Nothing is running at ${origin}.\nStart it with: ollama serve\n`), shown);
+    // The same provider keeps its address.
+    assert.equal(await configOf(home), `model:\n  provider: ollama\n  base_url: ${url}\n  default: "qwen3:8b"\n`);
+  });
+
+  test("a server of this machine that runs is offered first", async (t) => {
+    const { url } = await modelList(t);
     const home = await makeHome(t);
-    const before = `# mine\nmodel:\n  provider: custom # here\n  base_url: ${server.url}\n  api_key: key-of-mine-123\n  context_length: 9\n  aliases: {s: small}\n`;
+    const opened = await openTemp(home);
+    t.after(() => opened.close());
+    const io = scripted([null]);
+    await assert.rejects(
+      setUpModel({ home: opened, fetch, servers: { vllm: url }, surface: surfaceFor(io) }),
+      /SetupCancelled/,
+    );
+    assert.match(io.shown, /^Which provider\?\nvLLM {2}running here, 2 models\nOpenRouter/);
+  });
+
+  test("another provider does not inherit address, key and window of the one before; a copy of the file stays", async (t) => {
+    const { url } = await modelList(t);
+    const home = await makeHome(t);
+    const before = `# mine\nmodel:\n  provider: deepseek # here\n  base_url: https://example.invalid/v1\n  api_key: ${KEY}\n  context_length: 9\n  aliases: {s: small}\n`;
     await home.write("config.yaml", before);
-    const { shown, code } = await setUp(home, OLLAMA, "qwen3:8b");
+    const { shown, code } = await setUp(home, [CUSTOM, url, "small"]);
     assert.equal(code, 0, shown);
     assert.equal(
       await configOf(home),
-      '# mine\nmodel:\n  provider: ollama # here\n  aliases: {s: small}\n  default: "qwen3:8b"\n',
+      `# mine\nmodel:\n  provider: custom # here\n  base_url: ${url}\n  aliases: {s: small}\n  default: small\n`,
     );
     const [copy = ""] = (await readdir(home.dir)).filter((name) => name.startsWith("config.yaml.bak."));
     assert.equal(await readFile(home.at(copy), "utf8"), before);
   });
 
-  test("a key is not sent to a new address", async (t) => {
-    const home = await makeHome(t);
-    await home.write(
-      "config.yaml",
-      "model:\n  provider: custom\n  base_url: http://127.0.0.1:9/v1\n  api_key: key-of-mine-123\n",
-    );
-    await setUp(home, CUSTOM, server.url, "", numberOf("small"));
-    assert.doesNotMatch(await configOf(home), /key-of-mine/);
-  });
-
-  test("the same provider keeps its address", async (t) => {
-    const home = await makeHome(t);
-    await home.write("config.yaml", "model:\n  provider: ollama\n  base_url: http://127.0.0.1:9/v1\n  default: a\n");
-    await setUp(home, OLLAMA, "b");
-    assert.equal(await configOf(home), "model:\n  provider: ollama\n  base_url: http://127.0.0.1:9/v1\n  default: b\n");
-  });
-
   test("whoever leaves in the middle has saved nothing", async (t) => {
+    const { url } = await modelList(t, { key: KEY });
     const home = await makeHome(t);
-    for (const answers of [[null], [CUSTOM, null], [CUSTOM, server.url, null], [CUSTOM, server.url, "k", null]]) {
-      const { shown, code } = await setUp(home, ...answers);
+    for (const answers of [[null], [CUSTOM, null], [CUSTOM, url, null], [CUSTOM, url, KEY, null]]) {
+      const { shown, code } = await setUp(home, answers);
       assert.equal(code, 1);
-      assert.match(shown, /cancelled; nothing was saved\.\n$/);
+      assert.match(shown, /Setup was cancelled; nothing was saved\.\n$/);
     }
+    assert.equal(await envOf(home), "");
     assert.ok(!(await readdir(home.dir)).includes("config.yaml"));
+  });
+
+  test("what is no address and no key is asked for again", async (t) => {
+    const { url } = await modelList(t, { key: KEY });
+    const home = await makeHome(t);
+    const { shown, code } = await setUp(home, [CUSTOM, "ftp://x", url, "ключ", KEY, "small"]);
+    assert.equal(code, 0, shown);
+    assert.match(shown, /"ftp:\/\/x" is not a web address/);
+    assert.match(shown, /contains characters that no key has/);
   });
 
   test("a broken config.yaml is told before anything is asked", async (t) => {
     const home = await makeHome(t, { "config.yaml": "a: [\n" });
-    const { shown, code } = await setUp(home);
+    const { shown, code } = await setUp(home, []);
     assert.match(shown, /config\.yaml is broken at line 2.*hermes config edit/s);
     assert.equal(code, 1);
   });
+});
+
+const surfaceFor = (io: ReturnType<typeof scripted>) => ({
+  signal: new AbortController().signal,
+  say: (text: string) => io.out(`${text}\n`),
+  warn: (text: string) => io.err(`${text}\n`),
+  async pick<T>(question: Pick<ScreenQuestion<T>, "title" | "choices">): Promise<T> {
+    const taken = await io.choose({ ...question, hint: "" });
+    if (taken === null) throw Object.assign(new Error("SetupCancelled"), { name: "SetupCancelled" });
+    return taken[0] as T; // one was chosen
+  },
+  ask: async (prompt: string) => (await io.question(prompt)) ?? "",
+});
+
+describe("hermes setup", () => {
+  test("a home with a model has a menu of sections; each is saved when it is done", async (t) => {
+    const { url } = await modelList(t);
+    const home = await makeHome(t, {
+      "config.yaml": `model:\n  provider: custom\n  base_url: ${url}\n  default: small\n`,
+    });
+    const run = { args: [] };
+    const agent = ["Agent", "0", "40", "off", "60%"];
+    const { shown, code } = await setUp(home, [...agent, "Terminal", "On this machine", null], run);
+    assert.equal(code, 1);
+    assert.match(shown, /0 does not fit here/);
+    assert.match(shown, /✓ Up to 40 steps a turn, tool calls: off, compression at 60 %\./);
+    assert.match(shown, /Setup was cancelled; saved: agent, terminal\.\n$/);
+    const text = await configOf(home);
+    assert.match(text, /max_turns: 40/);
+    assert.match(text, /tool_progress: "off"/);
+    assert.match(text, /threshold: 0\.6/);
+    assert.match(text, /sandbox: "off"/);
+  });
+
+  test("--quick asks only for what is missing", async (t) => {
+    const { url } = await modelList(t);
+    const home = await makeHome(t);
+    const first = await setUp(home, [CUSTOM, url, "small"], { args: ["--quick"] });
+    assert.equal(first.code, 0, first.shown);
+    const second = await setUp(home, [], { args: ["--quick"] });
+    assert.match(second.shown, /^Nothing is missing: small at custom/);
+  });
+
+  test("--reset asks, keeps the old file and the keys, and leaves a file as in a new home", async (t) => {
+    const before = "agent:\n  max_turns: 3\nodd.key: 1\n";
+    const home = await makeHome(t, { "config.yaml": before, ".env": "OPENROUTER_API_KEY=sk-or-1234\n" });
+    const no = await setUp(home, ["n"], { args: ["--reset", "--non-interactive"] });
+    assert.deepEqual([no.code, await configOf(home)], [1, before]);
+    const yes = await setUp(home, ["y"], { args: ["--reset", "--non-interactive"] });
+    assert.equal(yes.code, 0, yes.shown);
+    assert.equal(await configOf(home), "_config_version: 24\nterminal:\n  sandbox: auto\n");
+    assert.equal(await envOf(home), "OPENROUTER_API_KEY=sk-or-1234\n");
+    const [copy = ""] = (await readdir(home.dir)).filter((name) => name.startsWith("config.yaml.bak."));
+    assert.equal(await readFile(home.at(copy), "utf8"), before);
+  });
+
+  test("without a terminal the commands are printed; a section that was asked for and cannot work exits 1", async (t) => {
+    const home = await makeHome(t);
+    const plain = await setUp(home, [], { args: [], terminal: false });
+    assert.deepEqual([plain.code, /hermes config set OPENROUTER_API_KEY/.test(plain.shown)], [0, true]);
+    assert.equal((await setUp(home, [], { args: ["model"], terminal: false })).code, 1);
+    assert.equal((await setUp(home, [], { args: ["gateway"] })).code, 2);
+    const model = await setUp(home, [], { args: [], terminal: false, define: defineModel });
+    assert.match(model.shown, /hermes model needs a terminal/);
+  });
+});
+
+test("hermes status names where the key of the model comes from", async (t) => {
+  const { url } = await modelList(t, { key: KEY });
+  const home = await makeHome(t);
+  await setUp(home, [CUSTOM, url, KEY, "small"]);
+  const opened = await openTemp(home);
+  const io = scripted([]);
+  const command = new Command("status").exitOverride();
+  const store = async () => ({ stats: async () => ({ sessions: 0, messages: 0 }) });
+  defineStatus(command, { home: opened, io, store } as unknown as CliContext); // what this sub-command uses of it
+  await command.parseAsync([], { from: "user" });
+  assert.match(io.shown, /^Key +CUSTOM_127_0_0_1_\d+_API_KEY from ~\/\.hermes\/\.env, key-\.\.\.-123$/m);
+  await opened.close();
 });

@@ -5,10 +5,11 @@ import { chooseTarget } from "../../agent/open-model.ts";
 import { windowText } from "../../agent/usage-meter.ts";
 import { knownVariables } from "../../home/known-variables.ts";
 import type { OpenHome } from "../../home/open.ts";
+import { hermesCommand } from "../../home/paths.ts";
+import { keyNames, maskValue } from "../../home/secrets.ts";
 import { messageOf } from "../../kit/errors.ts";
 import { plural } from "../../kit/formats.ts";
 import { PROVIDERS } from "../../llm/providers/table.ts";
-import { maskSecret } from "../../safety/redact.ts";
 import { backendProblem, inspectPlace, RUNS_HERE } from "../../sandbox/open.ts";
 import type { CliContext } from "./context.ts";
 
@@ -28,7 +29,10 @@ export function define(command: Command, ctx: CliContext): void {
         ["Model", facts.model],
         ["Terminal", facts.terminal_problem ? `invalid: ${facts.terminal_problem}` : (facts.terminal_place ?? "")],
         ["Sessions", `${facts.sessions} (${plural(facts.messages, "message")})`],
-        ...facts.keys.map(({ name, value }): [string, string] => ["Key", `${name} ${value}`]),
+        ...facts.keys.map(({ name, value, from }): [string, string] => [
+          "Key",
+          `${[name, from].filter(Boolean).join(" ")}, ${value}`,
+        ]),
       ];
       if (facts.keys.length === 0) rows.push(["Key", "none set"]);
       ctx.io.out(`${rows.map(([name, value]) => `${name.padEnd(10)}${value}`).join("\n")}\n`);
@@ -74,7 +78,6 @@ async function gather(ctx: CliContext) {
   const { home } = ctx;
   const stats = await (await ctx.store()).stats();
   const problem = backendProblem(home);
-  const names = new Set(PROVIDERS.flatMap((row) => row.keyEnv));
   return {
     profile: home.paths.profile,
     home: home.paths.dir,
@@ -84,11 +87,21 @@ async function gather(ctx: CliContext) {
     terminal_problem: problem,
     sessions: stats.sessions,
     messages: stats.messages,
-    keys: [...names].flatMap((name) => {
-      const value = home.env(name);
-      return value ? [{ name, value: maskSecret(value) }] : [];
-    }),
+    keys: keysOf(home),
   };
+}
+
+/** Every key a model may be reached with: variables of providers, those that settings name, and the one in config.yaml. */
+function keysOf(home: OpenHome): { name: string; from: string; value: string }[] {
+  const names = new Set([...PROVIDERS.flatMap((row) => row.keyEnv), ...keyNames(home.config())]);
+  const set = [...names].flatMap((name) => {
+    const value = home.env(name);
+    return value ? [{ name, from: `from ${home.envSource(name)}`, value: maskValue(value) }] : [];
+  });
+  const written = home.config().model.api_key;
+  if (!written) return set;
+  const file = home.display(home.paths.configFile);
+  return [{ name: "model.api_key", from: `in ${file}`, value: maskValue(written) }, ...set];
 }
 
 async function placeOf(home: OpenHome): Promise<string> {
@@ -99,10 +112,11 @@ async function placeOf(home: OpenHome): Promise<string> {
 
 async function modelLine(ctx: CliContext): Promise<string> {
   try {
-    const { target, demo, loneKey } = await chooseTarget(ctx.home, {});
-    if (loneKey !== undefined) return `built-in demo (${loneKey} is set, but no model is chosen: hermes model)`;
-    if (demo) return "built-in demo (no provider is configured)";
-    return `${target.model} at ${target.provider}, ${windowText(target)}`;
+    const { target, demo, loneKey, providerName } = await chooseTarget(ctx.home, {});
+    if (loneKey !== undefined)
+      return `built-in demo (${loneKey} is set, but no model is chosen: ${hermesCommand("model")})`;
+    if (demo) return `built-in demo (no provider is configured: ${hermesCommand("setup")})`;
+    return `${target.model} at ${providerName}, ${windowText(target)}`;
   } catch (error) {
     return `not usable: ${messageOf(error)}`;
   }

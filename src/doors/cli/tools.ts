@@ -61,7 +61,7 @@ async function choose(ctx: CliContext): Promise<void> {
   }
 }
 
-async function tickToolsets(platform: string, ctx: CliContext): Promise<void> {
+export async function tickToolsets(platform: string, ctx: CliContext): Promise<void> {
   const { registry, question } = await load(platform, ctx);
   const switches = await switchesOf(registry, question);
   const width = Math.max(...switches.map(({ name }) => name.length));

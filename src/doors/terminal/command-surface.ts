@@ -126,6 +126,7 @@ export function commandContext(parts: SurfaceParts): CommandContext {
         };
         await questions.panel((close) => new QueuePanel({ turns, theme: parts.theme, edit, close }));
       },
+      setup: async (section) => (await import("./setup-screen.ts")).setUpOnScreen(section, parts),
       toggleStatusLine: () => parts.toggleStatusLine(),
       toggleTodos: () => parts.toggleTodos(),
       takenBack: (turns) => parts.takenBack(turns),

@@ -3,6 +3,7 @@
 import type { Agent } from "../../agent/agent.ts";
 import type { OpenAgent } from "../../agent/opened.ts";
 import type { OpenHome } from "../../home/open.ts";
+import { hermesCommand } from "../../home/paths.ts";
 import { messageOf } from "../../kit/errors.ts";
 import { exactDuration, plural } from "../../kit/formats.ts";
 import { withoutControls } from "../../kit/strip-ansi.ts";
@@ -86,8 +87,8 @@ function exitSummary(facts: SummaryFacts): string {
   const profile = facts.profile === "default" ? "" : ` -p ${facts.profile}`;
   const goingOn = [
     "Resume this conversation with:",
-    `  hermes --resume ${facts.sessionId}${profile}`,
-    ...(facts.title ? [`  hermes -c ${JSON.stringify(facts.title)}${profile}`] : []),
+    `  ${hermesCommand(`--resume ${facts.sessionId}${profile}`)}`,
+    ...(facts.title ? [`  ${hermesCommand(`-c ${JSON.stringify(facts.title)}${profile}`)}`] : []),
   ];
   return [
     ...(facts.lost ? ["This conversation was kept in memory only and is gone."] : goingOn),

@@ -145,6 +145,10 @@ function box(rows: readonly string[], width: number, theme: Theme): string[] {
   return [theme.dim(`╭${edge}╮`), ...rows.map(line), theme.dim(`╰${edge}╯`)];
 }
 
+/** For whoever has not connected a model yet: most likely a first look. */
+export const WHAT_IT_IS =
+  "Hermes is a personal AI agent: it works with your files, your shell and the web, remembers you, and learns skills.";
+
 // One of these is shown at start.
 const TIPS: readonly string[] = [
   "Type while the agent works: by default it stops and listens. /busy queue lets it finish first, /busy steer tells it on the way.",

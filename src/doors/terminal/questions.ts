@@ -111,6 +111,13 @@ export class Questions {
     return result.promise;
   }
 
+  /** One typed line that belongs to a command, not to the agent; null = cancelled. */
+  type(title: string, look: { readonly hidden?: boolean } = {}): Promise<string | null> {
+    const result = Promise.withResolvers<string | null>();
+    this.#line(() => this.#type(title, look, null, result.resolve));
+    return result.promise;
+  }
+
   #line(show: () => void): void {
     if (this.open) this.#waiting.push(show);
     else show();

@@ -19,7 +19,7 @@ import { type Completing, Completion, completionSources, skillCommands } from ".
 import { type GoodbyeParts, lastLook, sayGoodbye, tellCrash } from "./farewell.ts";
 import { InputLine } from "./input-line.ts";
 import { KeyActions } from "./keys.ts";
-import { firstTimeHint, Header, type HintName, pickTip, showRecap } from "./opening.ts";
+import { firstTimeHint, Header, type HintName, pickTip, showRecap, WHAT_IT_IS } from "./opening.ts";
 import { Questions } from "./questions.ts";
 import { queueLines } from "./queue-panel.ts";
 import {
@@ -246,6 +246,7 @@ class Screen {
     this.#status.forget();
     this.#work.begin(conversation.history);
     await this.#header.show(conversation);
+    if (conversation.demo && !resume) this.#transcript.info(WHAT_IT_IS);
     for (const note of conversation.notes) this.#transcript.dim(note);
     if (conversation.yolo)
       this.#transcript.warn("YOLO: dangerous commands run without a question. /yolo turns it off.");

@@ -1,4 +1,5 @@
 // Each reason in one sentence and one action for a person. Server words pass only shortened, on one line, without keys.
+import { hermesCommand } from "../../home/paths.ts";
 import { hostOf, isLocalEndpoint } from "../providers/hosts.ts";
 import { providerRow } from "../providers/table.ts";
 import type { ModelError, Target } from "../wire.ts";
@@ -29,7 +30,7 @@ const LINES: Readonly<Record<FailureReason, Lines>> = {
     error.code === "ERR_INVALID_CHAR"
       ? `The API key for ${host} cannot be sent: it has a line break or letters that no key has.`
       : `${host} did not accept the API key.`,
-    `Check ${key}, or run \`hermes setup\`.`,
+    `Check ${key}, or run \`${hermesCommand("setup")}\` (on the screen: /setup).`,
   ],
   billing: ({ host }) => [
     `The account at ${host} has no credit left, or the plan does not cover this model.`,
@@ -46,7 +47,7 @@ const LINES: Readonly<Record<FailureReason, Lines>> = {
   overloaded: ({ host }) => [`${host} is overloaded.`, "Try again in a minute, or choose another model with /model."],
   model_not_found: ({ target, host }) => [
     `${host} does not know the model "${target.model}".`,
-    "Choose one with `hermes model` or /model.",
+    `Choose one with \`${hermesCommand("model")}\` or /model.`,
   ],
   provider_policy_blocked: ({ target }) => [
     `The privacy settings of your ${target.provider} account exclude every server of ${target.model}.`,

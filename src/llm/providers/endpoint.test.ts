@@ -27,7 +27,10 @@ const withKey = ({ headers }: IncomingMessage) => headers.authorization === "Bea
 test("a server that wants the key says whether it is the right one", async (t) => {
   const url = await serve(t, (request) => (withKey(request) ? { body: LIST } : { status: 401 }));
   const good = await askEndpoint(at(url), { fetch });
-  assert.deepEqual(good.type === "answers" && [good.models.map(({ id }) => id), good.keyChecked], [["small", "large"], true]);
+  assert.deepEqual(good.type === "answers" && [good.models.map(({ id }) => id), good.keyChecked], [
+    ["small", "large"],
+    true,
+  ]);
   assert.deepEqual(await askEndpoint(at(url, "another"), { fetch }), { type: "refused", status: 401 });
 });
 
@@ -51,7 +54,10 @@ test("Anthropic's protocol gets its key in its own header, below /v1", async (t)
     seen.push(`${path} ${headers["x-api-key"] ?? "-"} ${headers.authorization ?? "-"}`);
     return headers["x-api-key"] === "sk-ant-api03-x" ? { body: LIST } : { status: 401 };
   });
-  const endpoint = { ...at(url.replace("/v1", ""), "sk-ant-api03-x", "anthropic"), apiMode: "anthropic_messages" } as const;
+  const endpoint = {
+    ...at(url.replace("/v1", ""), "sk-ant-api03-x", "anthropic"),
+    apiMode: "anthropic_messages",
+  } as const;
   assert.equal((await askEndpoint(endpoint, { fetch })).type, "answers");
   assert.deepEqual(seen.sort(), ["/v1/models?limit=1000 - -", "/v1/models?limit=1000 sk-ant-api03-x -"]);
 });
@@ -76,7 +82,14 @@ test("windows and prices are the server's, else the published ones; what cannot 
 });
 
 test("the newest models come first where the server says when they were made", async (t) => {
-  const url = await serve(t, () => ({ body: { data: [{ id: "old", created: 1 }, { id: "new", created: 2 }] } }));
+  const url = await serve(t, () => ({
+    body: {
+      data: [
+        { id: "old", created: 1 },
+        { id: "new", created: 2 },
+      ],
+    },
+  }));
   const answer = await askEndpoint(at(url, ""), { fetch });
   assert.deepEqual(answer.type === "answers" && answer.models.map(({ id }) => id), ["new", "old"]);
 });

@@ -27,7 +27,7 @@ export type EndpointAnswer =
   | { readonly type: "no_list"; readonly status: number }
   | { readonly type: "unreachable"; readonly sentence: string };
 
-export interface Endpoint {
+interface Endpoint {
   readonly provider: string;
   readonly baseUrl: string;
   readonly apiKey: string;
@@ -50,7 +50,11 @@ export async function askEndpoint(endpoint: Endpoint, ports: AskPorts): Promise<
     get(list, headersFor(endpoint, endpoint.apiKey), ports),
     // Where anybody gets the list, the list says nothing about the key.
     hasKey
-      ? get(checked ? `${trimmed(endpoint.baseUrl)}${checked}` : list, headersFor(endpoint, checked ? endpoint.apiKey : ""), ports)
+      ? get(
+          checked ? `${trimmed(endpoint.baseUrl)}${checked}` : list,
+          headersFor(endpoint, checked ? endpoint.apiKey : ""),
+          ports,
+        )
       : null,
   ]);
   if (typeof answer === "string") return { type: "unreachable", sentence: answer };
@@ -99,7 +103,11 @@ async function get(url: string, headers: Record<string, string>, ports: AskPorts
   try {
     // A key must not follow a redirect to another host.
     const both = signal ? AbortSignal.any([signal, limit]) : limit;
-    const response = await fetch(url, { headers: { accept: "application/json", ...headers }, redirect: "manual", signal: both });
+    const response = await fetch(url, {
+      headers: { accept: "application/json", ...headers },
+      redirect: "manual",
+      signal: both,
+    });
     const text = await textOf(response, MAX_ANSWER_BYTES);
     return { status: response.status, text, body: parsed(text) };
   } catch (error) {
@@ -127,7 +135,11 @@ function troubleSentence(root: string, error: unknown): string {
 /** Google answers a wrong key with 400 and says so in the text. */
 function isRefusal({ status, text }: Got): boolean {
   if (status === 401 || status === 403) return true;
-  return status === 400 && /api[ _-]?key/i.test(text.slice(0, 2000)) && /invalid|not valid|incorrect/i.test(text.slice(0, 2000));
+  return (
+    status === 400 &&
+    /api[ _-]?key/i.test(text.slice(0, 2000)) &&
+    /invalid|not valid|incorrect/i.test(text.slice(0, 2000))
+  );
 }
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -156,7 +168,14 @@ async function modelsIn(entries: readonly Fields[], endpoint: Endpoint): Promise
   return Promise.all(ordered.map(({ id, entry }) => describe(id, entry, endpoint)));
 }
 
-const WINDOW_KEYS = ["loaded_context_length", "max_model_len", "context_length", "context_window", "max_context_length", "max_input_tokens"];
+const WINDOW_KEYS = [
+  "loaded_context_length",
+  "max_model_len",
+  "context_length",
+  "context_window",
+  "max_context_length",
+  "max_input_tokens",
+];
 
 async function describe(id: string, entry: Fields, { provider, baseUrl }: Endpoint): Promise<OfferedModel> {
   const said = WINDOW_KEYS.map((key) => entry[key]).find((value) => typeof value === "number" && value > 0);
@@ -173,7 +192,8 @@ async function describe(id: string, entry: Fields, { provider, baseUrl }: Endpoi
 function listedPrice({ pricing }: Fields): OfferedModel["price"] {
   const { prompt, completion } = mapping(pricing);
   const [input, output] = [prompt, completion].map((value) => Number(value) * 1e6);
-  if (prompt === undefined || !(input !== undefined && input >= 0) || !(output !== undefined && output >= 0)) return null;
+  if (prompt === undefined || !(input !== undefined && input >= 0) || !(output !== undefined && output >= 0))
+    return null;
   return { input: Number(input.toPrecision(6)), output: Number(output.toPrecision(6)) };
 }
 

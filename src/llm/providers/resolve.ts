@@ -1,4 +1,5 @@
 // From what the user configured to one usable runtime: provider, wire, endpoint, key. Pure: no network, no files.
+import { hermesCommand } from "../../home/paths.ts";
 import type { ApiMode } from "../wire.ts";
 import { determineApiMode, hostBelongs, hostOf, isLocalEndpoint, legalMode } from "./hosts.ts";
 import { type BoundKey, type EnvLookup, hostsOf, isUsableKey, keyForHost, keyFromEnv, needsNoKey } from "./keys.ts";
@@ -122,7 +123,7 @@ function chooseAutomatically(facts: Facts): Choice {
   if (withKey) return pick(withKey);
   throw new ProviderError(
     "no_provider_configured",
-    "No model provider is configured. Run `hermes setup`, or set a key such as OPENROUTER_API_KEY with `hermes config set OPENROUTER_API_KEY ...`.",
+    `No model provider is configured. Run \`${hermesCommand("setup")}\`, or set a key such as OPENROUTER_API_KEY with \`${hermesCommand("config set OPENROUTER_API_KEY ...")}\`.`,
   );
 }
 
@@ -144,7 +145,7 @@ function runtimeOfRow(row: ProviderRow, facts: Facts): RuntimeProvider {
   if (!given) {
     throw new ProviderError(
       "missing_base_url",
-      `Provider ${row.id} needs the address of your endpoint. Set it with \`hermes config set model.base_url ...\`.`,
+      `Provider ${row.id} needs the address of your endpoint. Set it with \`${hermesCommand("config set model.base_url ...")}\`.`,
     );
   }
   const model = modelOf(facts, undefined);
@@ -183,12 +184,12 @@ function admit(
   if (row.auth === "oauth") {
     throw new ProviderError(
       "login_required",
-      `Provider ${row.id} works with a login, and there is none in this home. Choose another provider with \`hermes model\`, or set \`model.api_key\` in config.yaml.`,
+      `Provider ${row.id} works with a login, and there is none in this home. Choose another provider with \`${hermesCommand("model")}\`, or set \`model.api_key\` in config.yaml.`,
     );
   }
   throw new ProviderError(
     "missing_key",
-    `No API key for provider ${row.id}. Set it with \`hermes config set ${row.keyEnv[0] ?? "model.api_key"} ...\`, or run \`hermes setup\`.`,
+    `No API key for provider ${row.id}. Set it with \`${hermesCommand(`config set ${row.keyEnv[0] ?? "model.api_key"} ...`)}\`, or run \`${hermesCommand("setup")}\`.`,
   );
 }
 
@@ -260,7 +261,7 @@ function runtimeOfUrl(server: string | null, facts: Facts): RuntimeProvider {
   if (!found) {
     throw new ProviderError(
       "missing_base_url",
-      "Provider custom needs the address of your endpoint. Set `model.base_url` in config.yaml (for example http://127.0.0.1:8000/v1), or run `hermes model`.",
+      `Provider custom needs the address of your endpoint. Set \`model.base_url\` in config.yaml (for example http://127.0.0.1:8000/v1), or run \`${hermesCommand("model")}\`.`,
     );
   }
   const url = cleanUrl(found);

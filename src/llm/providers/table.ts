@@ -1,4 +1,5 @@
 // The built-in providers, as data. A new OpenAI-compatible provider is one more row (and, if it differs, one profile).
+import { hermesCommand } from "../../home/paths.ts";
 import type { ApiMode } from "../wire.ts";
 import { ProviderError } from "./settings.ts";
 
@@ -221,7 +222,7 @@ export function resolveProviderAlias(name: string): string {
   if (id) return id;
   throw new ProviderError(
     "invalid_provider",
-    `Unknown provider "${name.trim()}". Run \`hermes model\` to choose one, or define it under \`providers:\` in config.yaml.`,
+    `Unknown provider "${name.trim()}". Run \`${hermesCommand("model")}\` to choose one, or define it under \`providers:\` in config.yaml.`,
   );
 }
 

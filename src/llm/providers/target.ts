@@ -1,4 +1,5 @@
 // Joins a resolved runtime with model, profile and window into the one record a request needs.
+import { hermesCommand } from "../../home/paths.ts";
 import { contextLengthOf, type LearnedLimits } from "../catalogue/context-length.ts";
 import { modelFacts } from "../catalogue/facts.ts";
 import type { Target } from "../wire.ts";
@@ -33,7 +34,7 @@ export async function targetFor(runtime: RuntimeProvider, options: TargetOptions
   if (!model) {
     throw new ProviderError(
       "no_model_configured",
-      `Provider ${runtime.provider} is configured, but no model. Choose one with \`hermes model\`, set \`model.default\` in config.yaml, or pass \`-m MODEL\`.`,
+      `Provider ${runtime.provider} is configured, but no model. Choose one with \`${hermesCommand("model")}\`, set \`model.default\` in config.yaml, or pass \`-m MODEL\`.`,
     );
   }
   const { provider, baseUrl, apiMode, custom } = runtime;

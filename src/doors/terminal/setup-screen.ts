@@ -1,0 +1,48 @@
+// `/setup`: the steps of setup between the transcript and the input line, without leaving the screen.
+import { runSetup, SECTIONS } from "../setup.ts";
+import { SetupCancelled, type SetupQuestion, type SetupSurface } from "../setup-model.ts";
+import type { SurfaceParts } from "./command-surface.ts";
+
+export async function setUpOnScreen(word: string, parts: SurfaceParts): Promise<void> {
+  const { request, transcript } = parts;
+  const section = SECTIONS.find((name) => name === word);
+  if (word !== "" && section === undefined)
+    return parts.warn(`There is no section "${word}". Sections: ${SECTIONS.join(", ")}.`);
+  if (section === "tools") return transcript.info("/tools switches toolsets on and off.");
+  const setup = {
+    home: request.home,
+    surface: surfaceOf(parts),
+    fetch,
+    tools: async () => transcript.info("/tools switches toolsets on and off."),
+  };
+  const { saved, connected, cancelled } = await runSetup(setup, { section });
+  const what = saved.length === 0 ? "nothing was saved" : `saved: ${[...new Set(saved)].join(", ")}`;
+  if (cancelled) transcript.info(`Setup was cancelled; ${what}.`);
+  if (connected === null) {
+    if (saved.length > 0 && !cancelled) transcript.info("New conversations use it: /new starts one.");
+    return;
+  }
+  const [now = ""] = (await parts.conversation().switchModel(connected)).split("\n"); // the rest was said by setup
+  transcript.info(now);
+  if (!cancelled) transcript.info("Type a message and press Enter.");
+}
+
+function surfaceOf({ questions, transcript, warn }: SurfaceParts): SetupSurface {
+  return {
+    signal: new AbortController().signal, // nothing here waits longer than a request to a server
+    say: (text) => transcript.info(text),
+    warn: (text) => warn(text),
+    async pick<T>({ title, choices, selected }: SetupQuestion<T>): Promise<T> {
+      // In boxes, because null is a value here and means "left" there.
+      const boxed = choices.map((choice) => ({ ...choice, value: { value: choice.value } }));
+      const taken = await questions.pick(title, boxed, { filter: true, numbers: false, selected: selected ?? 0 });
+      if (taken === null) throw new SetupCancelled();
+      return taken.value;
+    },
+    async ask(prompt, { hidden = false } = {}) {
+      const typed = await questions.type(prompt.replace(/:\s*$/, ""), { hidden });
+      if (typed === null) throw new SetupCancelled();
+      return typed;
+    },
+  };
+}
