@@ -10,6 +10,12 @@ const DEVICE_ATTRIBUTES = /\u001b\[\?[\d;]{0,64}c/;
 /** Longer than a terminal takes, across a network too; only a start that ends at once ever waits. */
 const ANSWER_MS = 100;
 
+/** What the terminal says of itself. */
+export const terminalFacts = { sixel: false };
+
+/** Lines that draw a picture: the only ones that may hold more than text and colours. */
+export const ownPictureLines = new Set<string>();
+
 type DataListener = (data: string) => void;
 
 export class ScreenTerminal extends ProcessTerminal {
@@ -66,7 +72,9 @@ export class ScreenTerminal extends ProcessTerminal {
     if (this.#unanswered === null) return;
     const seen = this.#unanswered + data;
     this.#unanswered = DEVICE_ATTRIBUTES.test(seen) ? null : seen.slice(-80);
-    if (this.#unanswered === null) this.#answered.resolve();
+    if (this.#unanswered !== null) return;
+    terminalFacts.sixel = /\[\?(?:\d+;)*4(?:;\d+)*c/.test(seen);
+    this.#answered.resolve();
   }
 
   override stop(): void {
@@ -87,7 +95,9 @@ export class DrawnScreen extends TuiMainScreen {
   }
 
   override render(width: number): string[] {
-    return onlyStyled(super.render(width), width, OWN_LINKS);
+    const lines = super.render(width);
+    if (ownPictureLines.size === 0) return onlyStyled(lines, width, OWN_LINKS);
+    return lines.map((line) => (ownPictureLines.has(line) ? line : (onlyStyled([line], width, OWN_LINKS)[0] ?? "")));
   }
 }
 

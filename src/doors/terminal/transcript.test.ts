@@ -11,6 +11,7 @@ const usual: TranscriptSettings = {
   details: { tools: "collapsed", thinking: "hidden" },
   interimText: true,
   inlineDiffs: true,
+  pictures: null,
   streaming: true,
   timestamp: null,
   echo: { first_lines: 2, last_lines: 2 },

@@ -22,6 +22,8 @@ export interface TranscriptSettings {
   readonly details: { readonly tools: Details; readonly thinking: Details };
   readonly interimText: boolean;
   readonly inlineDiffs: boolean;
+  /** How pictures are found; null = they are not shown. */
+  readonly pictures: { readonly cwd: string; readonly filesAreHere: boolean } | null;
   readonly streaming: boolean;
   /** `[HH:MM]` in front of messages; null = without. */
   readonly timestamp: string | null;
@@ -41,6 +43,9 @@ export function transcriptSettings(request: ChatRequest, now: () => number): () 
       details: detailsOf(display),
       interimText: display.interim_assistant_messages,
       inlineDiffs: display.inline_diffs,
+      pictures: display.inline_pictures
+        ? { cwd: request.cwd, filesAreHere: areFilesHere(request.home.config()) }
+        : null,
       streaming: display.streaming,
       timestamp: display.timestamps ? clockTime(now()) : null,
       echo: display.user_message_preview,
@@ -57,6 +62,8 @@ function detailsOf({ details_mode, sections, show_reasoning }: Config["display"]
   };
 }
 
+const areFilesHere = ({ terminal: { backend } }: Config) => ["local", "auto", "bubblewrap"].includes(backend);
+
 function clockTime(now: number): string {
   const at = new Date(now);
   return `[${String(at.getHours()).padStart(2, "0")}:${String(at.getMinutes()).padStart(2, "0")}]`;
@@ -65,6 +72,7 @@ function clockTime(now: number): string {
 /** Calls that can be opened again, and how much of each is kept for it. */
 const KEPT_CALLS = 60;
 const KEPT_CHARS = 200_000;
+const SHOWS_PICTURES: ReadonlySet<string> = new Set(["image_generate", "browser_vision", "vision_analyze"]);
 const LABEL = "⚕ Hermes";
 
 export class Transcript {
@@ -280,6 +288,18 @@ export class Transcript {
       this.#note(new ToolBlock(kept, { theme: this.#theme, detailChars: previewLength, open: isOpen }));
     const diff = inlineDiffs ? diffOf(event) : null;
     if (diff !== null) this.#note(new CutLines((width) => diffLines(diff, this.#theme, width)));
+    if (SHOWS_PICTURES.has(call.name)) void this.#picture(event);
+  }
+
+  /** Its place is taken at once; what is drawn there comes when it is read. */
+  async #picture(event: FinishedCall): Promise<void> {
+    const { pictures } = this.#settings();
+    if (pictures === null) return;
+    const place = new Container();
+    this.#note(place);
+    const { pictureOf } = await import("./pictures.ts");
+    const picture = await pictureOf(event, { ...pictures, theme: this.#theme });
+    if (picture) place.addChild(picture);
   }
 
   #child(event: Extract<AgentEvent, { type: "subagent" }>): void {

@@ -33,6 +33,19 @@ export function smallerPicture(bytes: Buffer, limit: ImageLimit): Buffer | null 
   return null;
 }
 
+/** The picture's pixels, at most `side` of them long and wide; null when the bytes are no picture that can be read here. */
+export function scaledPixels(bytes: Buffer, side: number): Pixels | null {
+  const size = imageSize(bytes);
+  const picture = size === null || size.width * size.height > MAX_PIXELS ? null : unpack(bytes);
+  return picture && scaled(picture, side);
+}
+
+export function asPng({ width, height, data }: Pixels): Buffer {
+  const png = new PNG({ width, height });
+  png.data = Buffer.from(data.buffer, data.byteOffset, data.byteLength);
+  return PNG.sync.write(png);
+}
+
 function unpack(bytes: Buffer): (Pixels & { readonly exifBuffer?: Uint8Array }) | null {
   if (bytes.readUInt16BE(0) === 0xffd8)
     return decode(bytes, { useTArray: true, maxResolutionInMP: MAX_PIXELS / 1e6, maxMemoryUsageInMB: 1024 });

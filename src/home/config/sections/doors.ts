@@ -32,6 +32,10 @@ export const doorSections = {
     platforms: record("platform -> its own tool_progress, show_reasoning, streaming and so on"),
     interim_assistant_messages: flag(true, "show what the model says between tool calls"),
     inline_diffs: flag(true, "show a diff after a file was changed"),
+    inline_pictures: flag(
+      true,
+      "show pictures the agent made or looked at, in terminals that can (kitty, iTerm2, sixel)",
+    ),
     file_mutation_verifier: flag(true, "say so when a claimed change did not happen", {
       env: "HERMES_FILE_MUTATION_VERIFIER",
     }),
