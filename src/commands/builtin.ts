@@ -5,6 +5,7 @@ import { DETAIL_COMMANDS } from "./details.ts";
 import { FORK_COMMANDS } from "./fork.ts";
 import { INFO_COMMANDS, TRANSCRIPT_COMMANDS } from "./info.ts";
 import { INSIGHT_COMMANDS } from "./insights.ts";
+import { LOOK_COMMANDS } from "./look.ts";
 import { MEMORY_COMMANDS } from "./memory.ts";
 import { PROMPT_COMMANDS } from "./prompt.ts";
 import { CommandRegistry } from "./registry.ts";
@@ -29,6 +30,7 @@ export const builtinCommands = () =>
     ...CONFIG_COMMANDS,
     ...SETTINGS_COMMANDS,
     ...DETAIL_COMMANDS,
+    ...LOOK_COMMANDS,
     ...TOOL_COMMANDS,
     ...MCP_COMMANDS,
     ...SKILL_COMMANDS,

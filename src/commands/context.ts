@@ -83,6 +83,16 @@ interface TerminalSurface {
   toggleTodos(): string;
   /** The last turns no longer count: what is still on the screen of them is shown so. */
   takenBack(turns: number): void;
+  /** Absent on a screen without colours. */
+  readonly skins?: SkinPort | undefined;
+}
+
+export interface SkinPort {
+  /** The name of the one in use. */
+  readonly present: string;
+  all(): Promise<readonly { readonly name: string; readonly description: string }[]>;
+  /** Switches at once and saves it. Resolves to what is wrong with it, or null. */
+  wear(name: string): Promise<string | null>;
 }
 
 export interface PickItem<T> {
@@ -141,7 +151,9 @@ export interface CommandDefinition {
 }
 
 /** All that completing a command may look at. */
-type ValueContext = Pick<CommandContext, "home" | "store" | "conversation" | "platform" | "skillCommands" | "now">;
+type ValueContext = Pick<CommandContext, "home" | "store" | "conversation" | "platform" | "skillCommands" | "now"> & {
+  readonly skins?: SkinPort | undefined;
+};
 
 export interface CommandValues {
   /** The end of what was typed that a value takes the place of. */

@@ -69,18 +69,7 @@ const diff: CommandDefinition = {
   },
 };
 
-const redraw: CommandDefinition = {
-  name: "redraw",
-  description: "draw the screen again",
-  category: "Session",
-  availability: "cli",
-  busyPolicy: "dispatch",
-  async run(_args, ctx) {
-    ctx.terminal?.redraw();
-  },
-};
-
-export const INFO_COMMANDS: readonly CommandDefinition[] = [help, keys, profile, version, diff, redraw];
+export const INFO_COMMANDS: readonly CommandDefinition[] = [help, keys, profile, version, diff];
 
 // Commands that show, keep and copy what was said.
 

@@ -153,19 +153,6 @@ const busy: CommandDefinition = {
   },
 };
 
-const statusbar: CommandDefinition = {
-  name: "statusbar",
-  aliases: ["sb"],
-  description: "show or hide the status line",
-  category: "Configuration",
-  availability: "cli",
-  busyPolicy: "dispatch",
-  async run(_args, ctx) {
-    if (ctx.terminal)
-      ctx.say(ctx.terminal.toggleStatusLine() ? "The status line is shown." : "The status line is hidden.");
-  },
-};
-
 const mode: CommandDefinition = {
   name: "mode",
   description: "how far the agent may go by itself (Shift+Tab)",
@@ -201,13 +188,4 @@ const setup: CommandDefinition = {
   },
 };
 
-export const SETTINGS_COMMANDS: readonly CommandDefinition[] = [
-  setup,
-  model,
-  statusbar,
-  verbose,
-  yolo,
-  mode,
-  reasoning,
-  busy,
-];
+export const SETTINGS_COMMANDS: readonly CommandDefinition[] = [setup, model, verbose, yolo, mode, reasoning, busy];

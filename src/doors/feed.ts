@@ -20,6 +20,8 @@ interface FeedLook {
   /** Characters of the detail; 0 = all. */
   readonly detailChars?: number;
   readonly prefix?: string;
+  /** Of a tool, in place of its own. */
+  readonly emojis?: Readonly<Record<string, string>>;
 }
 
 const VERB_CELLS = 9;
@@ -36,10 +38,10 @@ export function feedLine(
   call: Pick<ToolCallView, "name" | "args">,
   ms: number,
   suffix: string | null,
-  { width, detailChars = 0, prefix = "┊" }: FeedLook = {},
+  { width, detailChars = 0, prefix = "┊", emojis = {} }: FeedLook = {},
 ): string {
   const { emoji, verb, detail, path } = feedRow(call);
-  const head = `${prefix} ${emoji} ${oneLine(verb).padEnd(VERB_CELLS)} `;
+  const head = `${prefix} ${emojis[call.name] ?? emoji} ${oneLine(verb).padEnd(VERB_CELLS)} `;
   const tail = `  ${(ms / 1000).toFixed(1)}s${suffix ? ` ${oneLine(suffix)}` : ""}`;
   const room = Math.min(
     width === undefined ? Number.POSITIVE_INFINITY : Math.max(8, width - cellWidth(head) - cellWidth(tail)),
@@ -50,7 +52,8 @@ export function feedLine(
 
 const oneLine = (text: string) => printable(text).replace(/\s+/g, " ").trim();
 
-function cutLeft(text: string, cells: number): string {
+/** At most `cells` wide; what was cut is missing at the beginning. */
+export function cutLeft(text: string, cells: number): string {
   if (cellWidth(text) <= cells) return text;
   const points = [...text];
   while (points.length > 0 && cellWidth(points.join("")) > cells - 3) points.shift();

@@ -40,53 +40,117 @@ export function wrapColumns(text: string, cells: number): string[] {
 
 // Colours by meaning. Without colour every function returns its text unchanged.
 
-export interface Theme {
-  readonly accent: (text: string) => string;
-  readonly dim: (text: string) => string;
-  readonly bold: (text: string) => string;
-  readonly italic: (text: string) => string;
-  readonly underlined: (text: string) => string;
-  readonly struck: (text: string) => string;
-  readonly ok: (text: string) => string;
-  readonly warn: (text: string) => string;
-  readonly error: (text: string) => string;
-  readonly added: (text: string) => string;
-  readonly removed: (text: string) => string;
-  readonly user: (text: string) => string;
+type Paint = (text: string) => string;
+
+/** What each role looks like in the terminal's own colours; `terminal/skins/` has others. */
+const BASIC = {
+  accent: [36, 39],
+  dim: [2, 22],
+  bold: [1, 22],
+  italic: [3, 23],
+  underlined: [4, 24],
+  struck: [9, 29],
+  ok: [32, 39],
+  warn: [33, 39],
+  error: [31, 39],
+  added: [32, 39],
+  removed: [31, 39],
+  user: [34, 39],
   // Of code.
-  readonly keyword: (text: string) => string;
-  readonly string: (text: string) => string;
-  readonly number: (text: string) => string;
-  readonly comment: (text: string) => string;
-  readonly call: (text: string) => string;
-  readonly type: (text: string) => string;
+  keyword: [35, 39],
+  string: [32, 39],
+  number: [33, 39],
+  comment: [2, 22],
+  call: [34, 39],
+  type: [36, 39],
   /** The words that differ in a changed line, on top of its colour. */
-  readonly changed: (text: string) => string;
+  changed: [7, 27],
+  // Of single places.
+  title: [1, 22],
+  border: [2, 22],
+  logo: [36, 39],
+  bannerText: null,
+  label: [2, 22],
+  answerRule: [2, 22],
+  inputRule: [2, 22],
+  sessionLabel: null,
+  sessionRule: [2, 22],
+  status: null,
+  statusModel: null,
+  statusDim: [2, 22],
+  contextGood: [32, 39],
+  contextWarn: [33, 39],
+  contextBad: [31, 39],
+  contextCritical: [31, 39],
+  menuRow: [36, 39],
+  menuText: [2, 22],
+} as const satisfies Record<string, readonly [open: number, close: number] | null>;
+
+export type Role = keyof typeof BASIC;
+export const ROLES = Object.keys(BASIC) as readonly Role[]; // the keys just written
+
+/** What a skin changes besides colours. */
+export interface Look {
+  readonly agentName: string;
+  readonly welcome: string;
+  readonly goodbye: string;
+  readonly answerLabel: string;
+  readonly promptSymbol: string;
+  readonly helpHeader: string;
+  readonly waitingFaces: readonly string[];
+  readonly thinkingFaces: readonly string[];
+  readonly thinkingVerbs: readonly string[];
+  /** What stands left and right of a face. */
+  readonly wings: readonly (readonly [left: string, right: string])[];
+  readonly toolPrefix: string;
+  readonly toolEmojis: Readonly<Record<string, string>>;
+  readonly logo: readonly string[];
+  readonly hero: readonly string[];
 }
 
+export type Theme = { readonly [Key in Role]: Paint } & { readonly look: Look };
+
+const PLAIN_LOOK: Look = {
+  agentName: "Hermes",
+  welcome: "",
+  goodbye: "",
+  answerLabel: "⚕ Hermes",
+  promptSymbol: "❯",
+  helpHeader: "",
+  waitingFaces: [],
+  thinkingFaces: [],
+  thinkingVerbs: [],
+  wings: [],
+  toolPrefix: "┊",
+  toolEmojis: {},
+  logo: ["╦ ╦ ╔═╗ ╦═╗ ╔╦╗ ╔═╗ ╔═╗", "╠═╣ ║╣  ╠╦╝ ║║║ ║╣  ╚═╗", "╩ ╩ ╚═╝ ╩╚═ ╩ ╩ ╚═╝ ╚═╝"],
+  hero: [],
+};
+
 export function makeTheme(color: boolean): Theme {
-  const paint = (open: number, close: number) => (text: string) =>
-    color && text !== "" ? `\u001b[${open}m${text}\u001b[${close}m` : text;
+  const paint = (codes: readonly [number, number] | null): Paint =>
+    codes === null || !color
+      ? (text) => text
+      : (text) => (text === "" ? text : `\u001b[${codes[0]}m${text}\u001b[${codes[1]}m`);
+  const roles = Object.fromEntries(ROLES.map((role) => [role, paint(BASIC[role])]));
+  return { ...(roles as { [Key in Role]: Paint }), look: PLAIN_LOOK }; // every role
+}
+
+/** A theme that can be exchanged while it is in use: whoever holds it, or one of its functions, paints with the present one. */
+export function liveTheme(first: Theme): { readonly theme: Theme; use(next: Theme): void } {
+  let present = first;
+  const roles = Object.fromEntries(ROLES.map((role) => [role, (text: string) => present[role](text)]));
+  const theme = {
+    ...(roles as { [Key in Role]: Paint }), // every role
+    get look() {
+      return present.look;
+    },
+  };
   return {
-    accent: paint(36, 39),
-    dim: paint(2, 22),
-    bold: paint(1, 22),
-    italic: paint(3, 23),
-    underlined: paint(4, 24),
-    struck: paint(9, 29),
-    ok: paint(32, 39),
-    warn: paint(33, 39),
-    error: paint(31, 39),
-    added: paint(32, 39),
-    removed: paint(31, 39),
-    user: paint(34, 39),
-    keyword: paint(35, 39),
-    string: paint(32, 39),
-    number: paint(33, 39),
-    comment: paint(2, 22),
-    call: paint(34, 39),
-    type: paint(36, 39),
-    changed: paint(7, 27),
+    theme,
+    use: (next) => {
+      present = next;
+    },
   };
 }
 

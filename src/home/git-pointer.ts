@@ -1,6 +1,6 @@
 // The `.git` file of a worktree or submodule: where it leads, and whether it may be believed.
 import { readFileSync, statSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 
 /** Where the file of that name leads; null where `.git` is a folder, or nothing that can be read. */
 export function gitPointer(folder: string): string | null {
@@ -32,5 +32,18 @@ function smallText(path: string): string {
     return found.isFile() && found.size < 4096 ? readFileSync(path, "utf8") : "";
   } catch {
     return ""; // missing or unreadable: it leads nowhere
+  }
+}
+
+const COMMIT = /^[0-9a-f]{40,64}$/;
+
+/** The branch that is checked out above or in a folder, read from its files; the beginning of the commit where it is none. */
+export function currentBranch(folder: string): string | null {
+  for (let at = resolve(folder); ; at = dirname(at)) {
+    const head = smallText(join(gitPointer(at) ?? join(at, ".git"), "HEAD")).trim();
+    const branch = /^ref: refs\/heads\/(.+)$/.exec(head)?.[1];
+    if (branch !== undefined) return branch;
+    if (COMMIT.test(head)) return head.slice(0, 7);
+    if (dirname(at) === at) return null;
   }
 }

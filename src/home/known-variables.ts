@@ -22,7 +22,7 @@ const notUsed: ReadonlySet<string> = new Set([
   ...["TELEGRAM_BOT_TOKEN", "DISCORD_BOT_TOKEN", "SLACK_BOT_TOKEN", "SLACK_APP_TOKEN", "MATTERMOST_TOKEN"],
   ...["MATRIX_ACCESS_TOKEN", "EMAIL_PASSWORD", "HASS_TOKEN"],
   ...["API_SERVER_KEY", "API_SERVER_ENABLED", "API_SERVER_HOST", "API_SERVER_PORT", "API_SERVER_CORS_ORIGINS"],
-  ...["HERMES_TUI", "HERMES_TUI_RESUME", "HERMES_TUI_THEME", "HERMES_LIGHT"],
+  ...["HERMES_TUI", "HERMES_TUI_RESUME"],
   ...["HERMES_DUMP_REQUESTS", "HERMES_CRON_TIMEOUT"],
 ]);
 
@@ -85,8 +85,9 @@ const all: readonly KnownVariable[] = [
     HERMES_SIGTERM_GRACE: "seconds a turn gets to end when the program is asked to stop (1.5)",
     HERMES_TUI: "kept for the Python original",
     HERMES_TUI_RESUME: "conversation to resume at start",
-    HERMES_TUI_THEME: "light or dark",
-    HERMES_LIGHT: "light background",
+    HERMES_LIGHT: "1: the terminal is light, 0: it is dark; without it the terminal is asked",
+    HERMES_TUI_THEME: "the same as light or dark",
+    HERMES_TUI_BACKGROUND: "the background of the terminal as #rrggbb",
     HERMES_DUMP_REQUESTS: "write failed model requests to sessions/",
     HERMES_SEARCH_SLOW_MS: "milliseconds after which a search is logged as slow (1000)",
     HERMES_API_TIMEOUT: "seconds one model request may take (1800)",

@@ -15,7 +15,13 @@ const facts: BannerFacts = {
     sessionId: "20260101_000000_abcdef",
     runs: "on this machine, look only",
     tools: new Map(Array.from({ length: 10 }, (_, i) => [`set${i}`, ["one", "two"]])),
+    onDemand: 3,
+    servers: [
+      { name: "files", tools: 2 },
+      { name: "mail", tools: 0 },
+    ],
   },
+  skills: 12,
 };
 const text = (width: number, given = facts) => banner(given, width, makeTheme(false)).join("\n");
 
@@ -23,7 +29,7 @@ test("each width has its own banner", () => {
   assert.match(text(100), /╠═╣/);
   assert.match(text(100), /set0: one, two/);
   assert.match(text(100), /2 more toolsets/);
-  assert.match(text(100), /20 tools · \/help/);
+  assert.match(text(100), /20 tools \+ 3 on demand · 12 skills · \/help/);
   assert.doesNotMatch(text(90), /╠═╣/);
   assert.match(text(90), /set0/);
   assert.doesNotMatch(text(60), /set0/);
@@ -45,4 +51,10 @@ test("no width is ever exceeded", () => {
   for (let width = 1; width < 130; width++)
     for (const line of banner(facts, width, makeTheme(true)))
       assert.ok(visibleWidth(line) <= width, `width ${width}: ${JSON.stringify(line)}`);
+});
+
+test("servers are counted by what they offer, and those that are not connected are named as such", () => {
+  assert.match(text(100), /mcp: files \(2 tools\)/);
+  assert.match(text(100), /mcp: mail \(not connected\)/);
+  assert.match(text(60), /20 tools \+ 3 on demand · 12 skills · \/help/);
 });

@@ -88,9 +88,9 @@ export class Rule extends CachedBlock {
 
 export function selectTheme(theme: Theme): SelectListTheme {
   return {
-    selectedPrefix: theme.accent,
-    selectedText: theme.accent,
-    description: theme.dim,
+    selectedPrefix: theme.menuRow,
+    selectedText: theme.menuRow,
+    description: theme.menuText,
     scrollInfo: theme.dim,
     noMatch: theme.dim,
   };

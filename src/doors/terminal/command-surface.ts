@@ -40,6 +40,7 @@ export interface SurfaceParts {
   toggleStatusLine(): boolean;
   toggleTodos(): string;
   takenBack(turns: number): void;
+  readonly skins: NonNullable<CommandContext["terminal"]>["skins"];
 }
 
 const CONFIRM_MS = 120_000;
@@ -130,6 +131,7 @@ export function commandContext(parts: SurfaceParts): CommandContext {
       toggleStatusLine: () => parts.toggleStatusLine(),
       toggleTodos: () => parts.toggleTodos(),
       takenBack: (turns) => parts.takenBack(turns),
+      skins: parts.skins,
     },
   };
 }

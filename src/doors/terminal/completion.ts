@@ -10,6 +10,7 @@ import { type CommandRegistry, subcommandsOf } from "../../commands/registry.ts"
 import type { MenuSkill } from "../../commands/skills.ts";
 import { formatReferenceValue } from "../../prompt/references/grammar.ts";
 import type { ChatRequest } from "../typed-input.ts";
+import type { ScreenSkin } from "./screen-skin.ts";
 
 interface CompletionSources {
   commands(): readonly CommandDefinition[];
@@ -139,6 +140,7 @@ export interface Completing {
   /** Null until it is open. */
   conversation(): OpenAgent | null;
   commands(): CommandRegistry;
+  readonly skins: ScreenSkin;
 }
 
 export function completionSources(screen: Completing): CompletionSources {
@@ -172,6 +174,7 @@ async function valuesOf(command: CommandDefinition, typed: string, screen: Compl
       store: open.store,
       now: () => clock.now() / 1000,
       skillCommands: () => skillCommands(screen),
+      skins: screen.skins,
     });
   } catch (error) {
     home.log.debug(`what /${command.name} may be followed by is not known`, error);

@@ -14,6 +14,8 @@ export interface GoodbyeParts {
   /** Conversations that were left before this one. */
   readonly leftBehind: Iterable<Agent>;
   readonly startedAt: number;
+  /** The last word of a conversation in which nothing was said; empty = the usual one. */
+  readonly word: string;
   now(): number;
   /** Resolves when the turn and the work in the background have ended. */
   settled(): Promise<unknown>;
@@ -32,7 +34,12 @@ export async function sayGoodbye(conversation: OpenAgent, code: number, parts: G
   const say = (line: string) => process.stdout.write(withoutControls(`${line}\n`));
   if (code === 0) await lastLook(conversation.agent, home.config().memory.flush_wait, say);
   const seconds = (parts.now() - parts.startedAt) / 1000;
-  const text = await farewell(conversation, { profile: home.paths.profile, seconds, lost: home.unwritable !== null });
+  const text = await farewell(conversation, {
+    profile: home.paths.profile,
+    seconds,
+    lost: home.unwritable !== null,
+    word: parts.word,
+  });
   if (code !== HANGUP) process.stdout.write(withoutControls(text));
 }
 
@@ -45,6 +52,7 @@ export async function tellCrash(home: OpenHome, error: unknown): Promise<void> {
 }
 
 interface FarewellFacts {
+  readonly word: string;
   readonly profile: string;
   readonly seconds: number;
   /** It was held in memory only. */
@@ -56,7 +64,7 @@ async function farewell(conversation: OpenAgent, facts: FarewellFacts): Promise<
   const { store, agent } = conversation;
   const session = await store.get(agent.sessionId);
   await conversation.close("cli_close");
-  if (!session || session.messageCount === 0) return "Goodbye.\n";
+  if (!session || session.messageCount === 0) return `${facts.word || "Goodbye."}\n`;
   const messages = await store.load(session.id);
   const summary = exitSummary({
     ...facts,

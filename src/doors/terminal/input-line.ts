@@ -162,7 +162,11 @@ export class PromptEditor extends Editor {
 
   constructor(tui: TUI, history: InputHistory, options: PromptEditorOptions) {
     const { theme } = options;
-    super(withFewRows(tui), { borderColor: theme.dim, selectList: selectTheme(theme) }, { autocompleteMaxVisible: 8 });
+    super(
+      withFewRows(tui),
+      { borderColor: theme.inputRule, selectList: selectTheme(theme) },
+      { autocompleteMaxVisible: 8 },
+    );
     this.typedBefore = history;
     this.#options = options;
   }
@@ -177,7 +181,7 @@ export class PromptEditor extends Editor {
     return lines.map((line, index) => {
       if (index === 0 || index === bottom) return line;
       if (index > bottom) return blank + line;
-      const prefix = index === 1 ? cut(symbol, this.#indent) : blank;
+      const prefix = index === 1 ? this.#options.theme.user(cut(symbol, this.#indent)) : blank;
       return prefix + this.#withShadow(line);
     });
   }

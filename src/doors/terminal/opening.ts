@@ -9,8 +9,21 @@ import { cellWidth, cut, padCells, type Theme } from "../terminal-text.ts";
 import type { ChatRequest } from "../typed-input.ts";
 import type { Transcript } from "./transcript.ts";
 
-/** Shows what was said before. */
-export function showRecap(conversation: OpenAgent, transcript: Transcript, display: Config["display"]): void {
+/** What the user should know about a conversation that was just opened, and what was said in it before. */
+export function introduce(conversation: OpenAgent, transcript: Transcript, display: Config["display"]): void {
+  if (conversation.demo && !conversation.resumed) transcript.info(WHAT_IT_IS);
+  for (const note of conversation.notes) transcript.dim(note);
+  if (conversation.yolo) transcript.warn("YOLO: dangerous commands run without a question. /yolo turns it off.");
+  showRecap(conversation, transcript, display);
+}
+
+/** The last lines of the first screen. */
+export function greet({ resumed }: OpenAgent, transcript: Transcript, welcome: string, random: () => number): void {
+  if (welcome !== "") transcript.dim(welcome);
+  if (!resumed) transcript.dim(`Tip: ${pickTip(random)}`);
+}
+
+function showRecap(conversation: OpenAgent, transcript: Transcript, display: Config["display"]): void {
   const { resumed, history } = conversation;
   if (!resumed) return;
   const origin = resumed.continuationOf ? ` (continuation of ${resumed.continuationOf})` : "";
@@ -26,7 +39,7 @@ export function showRecap(conversation: OpenAgent, transcript: Transcript, displ
   if (olderExchanges > 0) transcript.dim(`... ${plural(olderExchanges, "earlier exchange")}`);
   for (const entry of entries) {
     if (entry.who === "user") transcript.user(entry.text);
-    else if (entry.who === "tools") transcript.dim(`┊ ${entry.text}`);
+    else if (entry.who === "tools") transcript.feed(entry.text);
     else transcript.answer(entry.text);
   }
 }
@@ -37,6 +50,7 @@ export class Header implements Component {
   readonly #request: ChatRequest;
   readonly #theme: Theme;
   #opened: OpenedFacts | null = null;
+  #skills: number | null = null;
 
   constructor(request: ChatRequest, theme: Theme) {
     this.#request = request;
@@ -44,25 +58,53 @@ export class Header implements Component {
     this.startedAt = request.clock.now();
   }
 
-  async show({ target, agent, toolNames, placeWords }: OpenAgent): Promise<void> {
+  /** `changed`: something came to be known later. */
+  async show(conversation: OpenAgent, changed: () => void): Promise<void> {
     if (this.#opened) return;
-    const { home, cwd } = this.#request;
+    const { target, agent, toolNames, definitions, placeWords } = conversation;
+    const { home, cwd, clock, platform } = this.#request;
     const { registry } = await import("../../tools/toolset/registry.ts");
+    const sent = new Set(definitions.map((tool) => tool.function.name));
+    const { direct = [], later = [] } = Object.groupBy(toolNames, (name) => (sent.has(name) ? "direct" : "later"));
+    const openedAt = clock.now();
+    const servers = await this.#servers();
+    let latest: readonly BannerServer[] = [];
     this.#opened = {
       model: target.model,
       provider: target.provider,
       contextLength: target.contextLength,
       sessionId: agent.sessionId,
       runs: home.folders.isTrusted(cwd) ? placeWords : `${placeWords}, look only`,
-      tools: Map.groupBy(toolNames, (name) => registry.get(name)?.toolset ?? "other"),
+      tools: Map.groupBy(direct, (name) => registry.get(name)?.toolset ?? "other"),
+      onDemand: later.length,
+      get servers() {
+        // Servers connect while the screen is there already; later changes belong to the transcript.
+        if (latest.length === 0 || clock.now() - openedAt < SERVERS_MS)
+          latest = servers.map((name) => ({ name, tools: registry.toolsOf(`mcp-${name}`).length }));
+        return latest;
+      },
     };
+    void conversation.skills?.namesAtStart(platform).then(({ size }) => {
+      this.#skills = size;
+      changed();
+    });
+  }
+
+  async #servers(): Promise<readonly string[]> {
+    if (Object.keys(this.#request.home.config().mcp_servers).length === 0) return [];
+    const { wantedServers } = await import("../../mcp/settings.ts");
+    return wantedServers(this.#request);
   }
 
   render(width: number): string[] {
     const { home, cwd } = this.#request;
     const { profile } = home.paths;
     const compact = home.config().display.compact;
-    return banner({ profile, cwd: home.display(cwd), opened: this.#opened, compact }, width, this.#theme);
+    return banner(
+      { profile, cwd: home.display(cwd), opened: this.#opened, skills: this.#skills, compact },
+      width,
+      this.#theme,
+    );
   }
 
   invalidate(): void {
@@ -78,6 +120,14 @@ export interface BannerFacts {
   /** Null until the conversation is open. */
   readonly opened: OpenedFacts | null;
   readonly compact: boolean;
+  /** How many there are; null until they are counted. */
+  readonly skills: number | null;
+}
+
+interface BannerServer {
+  readonly name: string;
+  /** 0 while it is not connected. */
+  readonly tools: number;
 }
 
 interface OpenedFacts {
@@ -87,47 +137,71 @@ interface OpenedFacts {
   readonly sessionId: string;
   /** Where commands run, and whether the folder is only looked at. */
   readonly runs: string;
-  /** Toolset -> its tools. */
+  /** Toolset -> its tools, of those that are offered to the model. */
   readonly tools: ReadonlyMap<string, readonly string[]>;
+  /** Tools that the model finds through tool search. */
+  readonly onDemand: number;
+  /** MCP servers. */
+  readonly servers: readonly BannerServer[];
 }
 
-const LOGO = ["╦ ╦ ╔═╗ ╦═╗ ╔╦╗ ╔═╗ ╔═╗", "╠═╣ ║╣  ╠╦╝ ║║║ ║╣  ╚═╗", "╩ ╩ ╚═╝ ╩╚═ ╩ ╩ ╚═╝ ╚═╝"];
 const TOOLSETS_SHOWN = 8;
 const LEFT_CELLS = 44;
+const SERVERS_MS = 10_000;
 
 export function banner(facts: BannerFacts, width: number, theme: Theme): string[] {
-  const name = `⚕ ${PRODUCT} ${VERSION}`;
+  const { agentName, logo, hero } = theme.look;
+  const name = `⚕ ${agentName === "Hermes" ? PRODUCT : agentName} ${VERSION}`;
   if (width < 30) return [cut(name, width)];
-  if (width < 80 || facts.compact) return box([theme.bold(name), ...left(facts, theme)], Math.min(width, 72), theme);
+  const title = theme.title(name);
+  if (width < 80 || facts.compact)
+    return box([title, ...left(facts, theme), ...summary(facts, theme)], Math.min(width, 72), theme);
   const inner = width - 4;
-  const leftCells = Math.min(LEFT_CELLS, Math.floor(inner / 2));
+  const leftCells = Math.min(Math.max(LEFT_CELLS, Math.floor(inner / 3)), Math.floor(inner / 2));
   const columns = sideBySide(left(facts, theme), right(facts, inner - leftCells - 3, theme), leftCells);
-  const rows = [theme.bold(name), "", ...columns];
+  const rows = [title, "", ...columns];
   if (width < 95) return box(rows, width, theme);
-  return [...LOGO.map((line) => ` ${theme.accent(line)}`), ...box(rows, width, theme)];
+  return [...[...logo, ...hero].map((line) => cut(` ${theme.logo(line)}`, width)), ...box(rows, width, theme)];
 }
 
 function left({ opened, cwd, profile }: BannerFacts, theme: Theme): string[] {
   const model = opened ? `${opened.model} (${opened.provider})` : "connecting ...";
+  const row = (label: string, text: string) => `${theme.label(label.padEnd(7))} ${theme.bannerText(text)}`;
   return [
-    `${theme.dim("model  ")} ${model}`,
-    ...(opened ? [`${theme.dim("context")} ${contextSize(opened.contextLength)}`] : []),
-    `${theme.dim("folder ")} ${cwd}`,
-    ...(opened ? [`${theme.dim("runs   ")} ${opened.runs}`] : []),
-    ...(opened ? [`${theme.dim("session")} ${opened.sessionId}`] : []),
-    ...(profile === "default" ? [] : [`${theme.dim("profile")} ${profile}`]),
+    row("model", model),
+    ...(opened ? [row("context", contextSize(opened.contextLength))] : []),
+    row("folder", cwd),
+    ...(opened ? [row("runs", opened.runs)] : []),
+    ...(opened ? [`${theme.label("session")} ${theme.sessionLabel(opened.sessionId)}`] : []),
+    ...(profile === "default" ? [] : [row("profile", profile)]),
   ];
 }
 
-function right({ opened }: BannerFacts, width: number, theme: Theme): string[] {
+function right(facts: BannerFacts, width: number, theme: Theme): string[] {
+  const { opened } = facts;
   if (!opened) return [];
   const toolsets = [...opened.tools];
-  const count = toolsets.reduce((sum, [, tools]) => sum + tools.length, 0);
+  const more = toolsets.length - TOOLSETS_SHOWN;
   return [
-    ...toolsets.slice(0, TOOLSETS_SHOWN).map(([set, tools]) => `${theme.dim(`${set}:`)} ${tools.join(", ")}`),
-    ...(toolsets.length > TOOLSETS_SHOWN ? [theme.dim(`... ${toolsets.length - TOOLSETS_SHOWN} more toolsets`)] : []),
-    theme.dim(`${plural(count, "tool")} · /help`),
+    ...toolsets
+      .slice(0, TOOLSETS_SHOWN)
+      .map(([set, tools]) => `${theme.label(`${set}:`)} ${theme.bannerText(tools.join(", "))}`),
+    ...(more > 0 ? [theme.dim(`... ${plural(more, "more toolset")}`)] : []),
+    ...opened.servers.map(
+      ({ name, tools }) =>
+        `${theme.label("mcp:")} ${tools > 0 ? theme.bannerText(`${name} (${plural(tools, "tool")})`) : theme.dim(`${name} (not connected)`)}`,
+    ),
+    ...summary(facts, theme),
   ].map((line) => cut(line, width));
+}
+
+/** `17 tools + 18 on demand · 12 skills · /help` */
+function summary({ opened, skills }: BannerFacts, theme: Theme): string[] {
+  if (!opened) return [];
+  const count = [...opened.tools.values()].reduce((sum, tools) => sum + tools.length, 0);
+  const later = opened.onDemand > 0 ? ` + ${opened.onDemand} on demand` : "";
+  const known = skills === null || skills === 0 ? [] : [plural(skills, "skill")];
+  return [theme.dim([`${plural(count, "tool")}${later}`, ...known, "/help"].join(" · "))];
 }
 
 function sideBySide(one: readonly string[], other: readonly string[], cells: number): string[] {
@@ -139,14 +213,14 @@ function box(rows: readonly string[], width: number, theme: Theme): string[] {
   const inner = width - 4;
   const line = (text: string) => {
     const shown = cut(text, inner);
-    return `${theme.dim("│")} ${shown}${" ".repeat(Math.max(0, inner - cellWidth(shown)))} ${theme.dim("│")}`;
+    return `${theme.border("│")} ${shown}${" ".repeat(Math.max(0, inner - cellWidth(shown)))} ${theme.border("│")}`;
   };
   const edge = "─".repeat(width - 2);
-  return [theme.dim(`╭${edge}╮`), ...rows.map(line), theme.dim(`╰${edge}╯`)];
+  return [theme.border(`╭${edge}╮`), ...rows.map(line), theme.border(`╰${edge}╯`)];
 }
 
 /** For whoever has not connected a model yet: most likely a first look. */
-export const WHAT_IT_IS =
+const WHAT_IT_IS =
   "Hermes is a personal AI agent: it works with your files, your shell and the web, remembers you, and learns skills.";
 
 // One of these is shown at start.
@@ -175,7 +249,7 @@ const TIPS: readonly string[] = [
   "Ctrl+C stops the agent; twice on an empty line it leaves.",
 ];
 
-export function pickTip(random: () => number): string {
+function pickTip(random: () => number): string {
   return TIPS[Math.floor(random() * TIPS.length)] ?? "";
 }
 

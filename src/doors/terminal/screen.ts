@@ -2,7 +2,7 @@
 
 import type { Component, TuiMainScreen } from "@earendil-works/pi-tui";
 import type { Agent } from "../../agent/agent.ts";
-import { type BackgroundReport, BackgroundTasks } from "../../agent/background.ts";
+import { BackgroundTasks } from "../../agent/background.ts";
 import type { AgentEvent } from "../../agent/events.ts";
 import type { OpenAgent } from "../../agent/opened.ts";
 import { builtinCommands } from "../../commands/builtin.ts";
@@ -10,7 +10,6 @@ import { commandsOf, type DispatchSurface, dispatchTyped } from "../../commands/
 import { helpText } from "../../commands/registry.ts";
 import { messageOf } from "../../kit/errors.ts";
 import type { UserInput } from "../../llm/messages.ts";
-import { cut, makeTheme } from "../terminal-text.ts";
 import { type ChatRequest, type Notify, type ResumeRequest, withReferences } from "../typed-input.ts";
 import { Attachments } from "./attachments.ts";
 import { Attention } from "./attention.ts";
@@ -19,9 +18,10 @@ import { type Completing, Completion, completionSources, skillCommands } from ".
 import { type GoodbyeParts, lastLook, sayGoodbye, tellCrash } from "./farewell.ts";
 import { InputLine } from "./input-line.ts";
 import { KeyActions } from "./keys.ts";
-import { firstTimeHint, Header, type HintName, pickTip, showRecap, WHAT_IT_IS } from "./opening.ts";
+import { firstTimeHint, greet, Header, type HintName, introduce } from "./opening.ts";
 import { Questions } from "./questions.ts";
 import { queueLines } from "./queue-panel.ts";
+import { ScreenSkin } from "./screen-skin.ts";
 import {
   DrawnScreen,
   forgetScrolledLines,
@@ -43,6 +43,7 @@ export function runScreen(request: ChatRequest): Promise<number> {
 
 class Screen {
   readonly #request: ChatRequest;
+  readonly #skin: ScreenSkin;
   readonly #theme;
   readonly #terminal: ScreenTerminal;
   readonly #tui: TuiMainScreen;
@@ -73,7 +74,16 @@ class Screen {
     const config = () => home.config();
     const now = () => clock.now();
     this.#request = request;
-    this.#theme = makeTheme(request.color);
+    this.#skin = new ScreenSkin({
+      home,
+      color: request.color,
+      onChange: () => {
+        this.#tui.invalidate();
+        this.#refresh();
+      },
+      onWarning: (text) => this.#warn(text),
+    });
+    this.#theme = this.#skin.theme;
     this.#terminal = new ScreenTerminal({ unannouncedLines: () => config().paste_collapse_threshold_fallback });
     this.#tui = new DrawnScreen(this.#terminal, undefined, home.paths.logsDir);
     this.#transcript = new Transcript(this.#theme, transcriptSettings(request, now));
@@ -139,6 +149,7 @@ class Screen {
       turnSeconds: () => this.#activity.turnSeconds,
       turns: this.#turns,
       showCost: () => config().display.show_cost,
+      folder: { path: request.cwd, shown: home.display(request.cwd) },
       background: () => this.#background.running.length,
     });
     this.#work = new WorkView({
@@ -151,7 +162,7 @@ class Screen {
     });
     this.#background = new BackgroundTasks({
       clock,
-      onReport: (report) => this.#showReport(report),
+      onReport: (report) => this.#work.report(report),
       onChange: () => this.#refresh(),
     });
     this.#header = new Header(request, this.#theme);
@@ -170,7 +181,7 @@ class Screen {
       suspend: () => void suspend({ release: () => this.#release(), reclaim: () => this.#reclaim() }),
       compose: () => void this.#compose(),
       paste: () => void this.#attachments.paste(),
-      cycleMode: () => void this.#cycleMode(),
+      cycleMode: () => void this.#work.cycleMode(this.#conversation),
       openCalls: () => void this.#work.openCalls(),
       toggleThinking: () => void this.#work.toggleThinking(),
       submit: (text) => void this.#submit(text),
@@ -187,6 +198,7 @@ class Screen {
     });
     this.#tui.start();
     this.#tui.setFocus(this.#input.editor);
+    void this.#skin.start((options) => this.#tui.queryTerminalBackgroundColor(options));
     const second = setInterval(() => this.#refresh(), 1000);
     const unwatch = watchProcess({
       onSignal: (code) => this.#leave(code),
@@ -199,7 +211,7 @@ class Screen {
       return code;
     } finally {
       clearInterval(second);
-      await this.#terminal.settled();
+      await Promise.all([this.#terminal.settled(), this.#skin.settled()]);
       this.#release();
       if (this.#conversation) await sayGoodbye(this.#conversation, code, this.#goodbye());
       unwatch();
@@ -230,7 +242,7 @@ class Screen {
     await this.#input.loadHistory();
     for (const warning of home.warnings) this.#transcript.warn(warning);
     const conversation = await this.#open(this.#request.resume);
-    if (!conversation.resumed) this.#transcript.dim(`Tip: ${pickTip(() => clock.random())}`);
+    greet(conversation, this.#transcript, this.#theme.look.welcome, () => clock.random());
     this.#input.editor.setAutocompleteProvider(new Completion(completionSources(this.#completing)));
     for (const input of this.#typedEarly.splice(0)) await this.#submit(input.text, input);
     this.#refresh();
@@ -245,14 +257,9 @@ class Screen {
     this.#conversation = conversation;
     this.#status.forget();
     this.#work.begin(conversation.history);
-    await this.#header.show(conversation);
-    if (conversation.demo && !resume) this.#transcript.info(WHAT_IT_IS);
-    for (const note of conversation.notes) this.#transcript.dim(note);
-    if (conversation.yolo)
-      this.#transcript.warn("YOLO: dangerous commands run without a question. /yolo turns it off.");
-    if (conversation.resumed) showRecap(conversation, this.#transcript, this.#request.home.config().display);
+    await this.#header.show(conversation, () => this.#refresh());
+    introduce(conversation, this.#transcript, this.#request.home.config().display);
     void this.#readNotices(conversation);
-    void conversation.skills?.namesAtStart(this.#request.platform);
     return conversation;
   }
 
@@ -330,13 +337,6 @@ class Screen {
     this.#refresh();
   }
 
-  #showReport({ id, prompt, status, text, ms }: BackgroundReport): void {
-    const label = `▶ ${id} · ${cut(prompt.replace(/\s+/g, " "), 40)} · ${(ms / 1000).toFixed(1)}s`;
-    if (status === "done") this.#transcript.panel(label, text);
-    else this.#transcript.warn(`${label}: ${text}`);
-    this.#refresh();
-  }
-
   #hint(name: HintName): void {
     const hint = firstTimeHint(name, this.#request.home, this.#hinted);
     if (hint) this.#transcript.dim(`Tip: ${hint}`);
@@ -345,15 +345,6 @@ class Screen {
   /** A turn or a shell line runs, or the conversation is being compressed: all can be stopped. */
   get #busy(): boolean {
     return this.#turns.busy || this.#shell.running || this.#conversation?.agent.busy === true;
-  }
-
-  async #cycleMode(): Promise<void> {
-    const { MODE_WORDS, nextMode } = await import("../../tools/toolset/work-mode.ts");
-    const conversation = this.#conversation;
-    if (conversation === null) return;
-    conversation.workMode = nextMode(conversation.workMode);
-    this.#transcript.dim(MODE_WORDS[conversation.workMode]);
-    this.#refresh();
   }
 
   async #compose(): Promise<void> {
@@ -387,7 +378,7 @@ class Screen {
       warn: (text) => this.#warn(text),
       switchTo: (resume, title) => this.#switchTo(resume, title),
       skillCommands: () => skillCommands(this.#completing),
-      help: () => helpText(this.#completing.commands().all()),
+      help: () => [this.#theme.look.helpHeader, helpText(this.#completing.commands().all())].join("\n").trimStart(),
       quit: (options) => this.#quit(options.deleteSession),
       redraw: () => this.#tui.requestRender(true),
       compose: () => this.#compose(),
@@ -396,6 +387,7 @@ class Screen {
       toggleStatusLine: () => this.#status.toggle(),
       toggleTodos: () => this.#work.todos.toggle(),
       takenBack: (turns) => this.#transcript.takeBack(turns, linesOnScreen(this.#tui, this.#transcript.view.children)),
+      skins: this.#skin,
     };
   }
 
@@ -404,6 +396,7 @@ class Screen {
       request: this.#request,
       conversation: () => this.#conversation,
       commands: () => commandsOf(this.#commands, this.#request, this.#surface),
+      skins: this.#skin,
     };
   }
 
@@ -458,6 +451,7 @@ class Screen {
       home: this.#request.home,
       leftBehind: this.#leftBehind,
       startedAt: this.#header.startedAt,
+      word: this.#theme.look.goodbye,
       now: () => this.#request.clock.now(),
       settled: () => Promise.all([this.#turns.idle(), this.#background.close()]),
     };
@@ -470,7 +464,7 @@ class Screen {
 
   #prompt(): string {
     const { profile } = this.#request.home.paths;
-    const symbol = this.#input?.draft.startsWith("!") ? "!" : this.#turns.busy ? "⚕" : "❯";
+    const symbol = this.#input?.draft.startsWith("!") ? "!" : this.#turns.busy ? "⚕" : this.#theme.look.promptSymbol;
     return profile === "default" ? symbol : `${profile} ${symbol}`;
   }
 

@@ -43,9 +43,22 @@ test("a narrow terminal shows model and duration", () => {
   assert.equal(statusLine(facts, 40, plain), "⚕ some-model · 1m");
 });
 
+test("folder and branch take the room that is left, the branch first", () => {
+  const here = { ...facts, folder: "~/work/projects/some-library", branch: "main" };
+  const place = (width: number) => statusLine(here, width, plain).split("⏱ 1m 1s")[1];
+  assert.equal(place(120), " │ ~/work/projects/some-library ⎇ main");
+  assert.equal(place(90), " │ ...some-library ⎇ main");
+  assert.equal(place(76), " │ ⎇ main");
+  assert.equal(statusLine(here, 66, plain), "⚕ some-model · 62% · 1m · $0.50 · .../projects/some-library ⎇ main");
+  assert.equal(statusLine(here, 40, plain), "⚕ some-model · 1m");
+  assert.match(statusLine({ ...here, branch: null }, 120, plain), /some-library$/);
+});
+
 test("no width is ever exceeded", () => {
-  for (let width = 1; width < 140; width++) {
-    const line = statusLine({ ...facts, model: "模型".repeat(20), yolo: true, queued: 3 }, width, makeTheme(true));
+  const place = { folder: "~/项目/很长的名字/of/a/folder", branch: "feature/分支" };
+  const long = { ...facts, ...place, model: "模型".repeat(20), yolo: true, queued: 3 };
+  for (let width = 1; width < 300; width++) {
+    const line = statusLine(long, width, makeTheme(true));
     assert.ok(visibleWidth(line) <= width, `width ${width}: ${visibleWidth(line)}`);
   }
 });

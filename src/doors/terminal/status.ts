@@ -1,10 +1,11 @@
 import type { Component } from "@earendil-works/pi-tui";
 import type { AgentEvent, SessionTotals, ToolCallView } from "../../agent/events.ts";
 import type { OpenAgent } from "../../agent/opened.ts";
+import { currentBranch } from "../../home/git-pointer.ts";
 import { compactDuration, dollars, exactDuration, percentBar, tokenCount } from "../../kit/formats.ts";
 import type { WorkMode } from "../../tools/toolset/work-mode.ts";
-import { feedRow, subagentActivity } from "../feed.ts";
-import { cut, printable, type Theme } from "../terminal-text.ts";
+import { cutLeft, feedRow, subagentActivity } from "../feed.ts";
+import { cellWidth, cut, printable, type Theme } from "../terminal-text.ts";
 import type { Turns } from "./turns.ts";
 
 interface StatusSources {
@@ -13,6 +14,8 @@ interface StatusSources {
   turnSeconds(): number | null;
   readonly turns: Turns;
   showCost(): boolean;
+  /** Where the conversation was started, and how messages write it. */
+  readonly folder: { readonly path: string; readonly shown: string };
   /** Background prompts. */
   background(): number;
 }
@@ -26,6 +29,7 @@ export class Status implements Component {
   #contextUsed: number | null = null;
   #compressions = 0;
   #shown = true;
+  #branch: { readonly name: string | null; readonly at: number } = { name: null, at: Number.NEGATIVE_INFINITY };
 
   constructor(theme: Theme, sources: StatusSources) {
     this.#theme = theme;
@@ -55,7 +59,7 @@ export class Status implements Component {
 
   render(width: number): string[] {
     if (!this.#shown) return [];
-    const { now, conversation, turnSeconds, turns, showCost, background } = this.#sources;
+    const { now, conversation, turnSeconds, turns, showCost, background, folder } = this.#sources;
     const present = conversation();
     if (!present) return [this.#theme.dim(cut("connecting ...", width))];
     const { target } = present;
@@ -74,6 +78,8 @@ export class Status implements Component {
       queued: turns.waiting.length,
       yolo: present.yolo,
       mode: present.workMode,
+      folder: folder.shown,
+      branch: this.#branchNow(),
     };
     return [statusLine(facts, width, this.#theme)];
   }
@@ -81,7 +87,16 @@ export class Status implements Component {
   invalidate(): void {
     // drawn anew for every frame
   }
+
+  /** Branches change seldom, frames are many. */
+  #branchNow(): string | null {
+    const now = this.#sources.now();
+    if (now - this.#branch.at > BRANCH_MS) this.#branch = { name: currentBranch(this.#sources.folder.path), at: now };
+    return this.#branch.name;
+  }
 }
+
+const BRANCH_MS = 2000;
 
 // The line under the input: what answers, how full its window is, what it cost, how long it has been.
 
@@ -104,6 +119,8 @@ export interface StatusFacts {
   readonly yolo: boolean;
   /** How far the agent may go by itself; nothing is shown for `ask`. */
   readonly mode?: WorkMode;
+  readonly folder?: string;
+  readonly branch?: string | null;
 }
 
 const MODEL_CELLS = 26;
@@ -113,12 +130,16 @@ const MODE_SHOWN: Readonly<Record<WorkMode, string | null>> = {
   plan: "◔ plan",
 };
 
+/** Less than this of a folder tells nothing. */
+const LEAST_PLACE = 8;
+
 export function statusLine(facts: StatusFacts, width: number, theme: Theme): string {
-  const model = cut(facts.model.slice(facts.model.lastIndexOf("/") + 1), MODEL_CELLS);
-  const duration = compactDuration(facts.sessionSeconds);
+  const model = theme.statusModel(`⚕ ${cut(facts.model.slice(facts.model.lastIndexOf("/") + 1), MODEL_CELLS)}`);
+  const plain = (text: string | null) => (text === null ? null : theme.status(text));
+  const duration = theme.status(compactDuration(facts.sessionSeconds));
   const mode = MODE_SHOWN[facts.mode ?? "ask"];
   const working = mode === null ? null : theme.accent(mode);
-  if (width < 52) return cut([`⚕ ${model}`, working, duration].filter((part) => part !== null).join(" · "), width);
+  if (width < 52) return filled([model, working, duration], " · ", width, theme);
   const percent = facts.contextUsed === null ? null : (facts.contextUsed / facts.contextLength) * 100;
   const context = percent === null ? "–" : `${Math.round(percent)}%`;
   const counters = [
@@ -126,25 +147,45 @@ export function statusLine(facts: StatusFacts, width: number, theme: Theme): str
     facts.background ? `▶ ${facts.background}` : null,
     facts.processes > 0 ? `⚙ ${facts.processes}` : null,
     facts.queued > 0 ? `▶ ${facts.queued} queued` : null,
-  ];
-  const cost = facts.showCost ? costText(facts.totals) : null;
+  ].map(plain);
+  const cost = plain(facts.showCost ? costText(facts.totals) : null);
   const yolo = facts.yolo ? theme.warn("⚠ YOLO") : null;
-  const parts =
-    width < 76
-      ? [`⚕ ${model}`, context, working, ...counters, duration, cost, yolo]
-      : [
-          `⚕ ${model}`,
-          `${facts.contextUsed === null ? "–" : tokenCount(facts.contextUsed)}/${tokenCount(facts.contextLength)}`,
-          `${contextColour(percent, theme)(`[${percentBar(percent ?? 0)}]`)} ${context}`,
-          working,
-          ...counters,
-          cost,
-          duration,
-          facts.turnSeconds === null ? null : `${facts.busy ? "⏱" : "⏲"} ${exactDuration(facts.turnSeconds)}`,
-          yolo,
-        ];
-  const separator = width < 76 ? " · " : " │ ";
-  return cut(parts.filter((part) => part !== null).join(separator), width);
+  if (width < 76)
+    return withPlace([model, plain(context), working, ...counters, duration, cost, yolo], " · ", facts, width, theme);
+  const used = facts.contextUsed === null ? "–" : tokenCount(facts.contextUsed);
+  const parts = [
+    model,
+    theme.status(`${used}/${tokenCount(facts.contextLength)}`),
+    `${contextColour(percent, theme)(`[${percentBar(percent ?? 0)}]`)}${theme.status(` ${context}`)}`,
+    working,
+    ...counters,
+    cost,
+    duration,
+    facts.turnSeconds === null ? null : theme.status(`${facts.busy ? "⏱" : "⏲"} ${exactDuration(facts.turnSeconds)}`),
+    yolo,
+  ];
+  return withPlace(parts, " │ ", facts, width, theme);
+}
+
+type Parts = readonly (string | null)[];
+
+/** Folder and branch take what room there is: the branch is the last to go, and of a folder its end says most. */
+function withPlace(parts: Parts, separator: string, facts: StatusFacts, width: number, theme: Theme): string {
+  const taken = cellWidth([...parts.filter((part) => part !== null), ""].join(separator));
+  const room = width - taken;
+  const branch = facts.branch ? `⎇ ${cut(printable(facts.branch), 30)}` : "";
+  const folderRoom = room - (branch === "" ? 0 : cellWidth(branch) + 1);
+  const folder =
+    facts.folder === undefined || folderRoom < LEAST_PLACE ? "" : cutLeft(printable(facts.folder), folderRoom);
+  const place = [folder, cellWidth(branch) <= room ? branch : ""].filter((part) => part !== "").join(" ");
+  return filled([...parts, place === "" ? null : theme.statusDim(place)], separator, width, theme);
+}
+
+/** A bar with a background of its own reaches to the edge. */
+function filled(parts: Parts, separator: string, width: number, theme: Theme): string {
+  const line = cut(parts.filter((part) => part !== null).join(theme.statusDim(separator)), width);
+  const rest = theme.status(" ".repeat(Math.max(0, width - cellWidth(line))));
+  return /\u001b\[(?:[\d;]{0,40};)?(?:4[0-8]|10[0-7])[;m]/.test(rest) ? line + rest : line;
 }
 
 /** A cost that is not fully known is never shown as a plain number. */
@@ -156,16 +197,25 @@ function costText(totals: SessionTotals | null): string {
 }
 
 function contextColour(percent: number | null, theme: Theme): (text: string) => string {
-  if (percent === null) return theme.dim;
-  if (percent < 50) return theme.ok;
-  if (percent <= 80) return theme.warn;
-  return percent < 95 ? theme.error : (text) => theme.bold(theme.error(text));
+  if (percent === null) return theme.statusDim;
+  if (percent < 50) return theme.contextGood;
+  if (percent <= 80) return theme.contextWarn;
+  return percent < 95 ? theme.contextBad : (text) => theme.bold(theme.contextCritical(text));
 }
 
 // The one line that moves while the agent works: what it is doing, and for how long.
 
 const FRAMES = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 const FRAME_MS = 100;
+
+/** Faces and verbs of a skin. */
+const FACE_MS = 3000;
+const THINKING = "thinking";
+
+interface Doing {
+  readonly what: string;
+  readonly since: number;
+}
 
 interface ActivityOptions {
   now(): number;
@@ -179,7 +229,7 @@ export class Activity implements Component {
   readonly #now: () => number;
   readonly #onFrame: () => void;
   readonly #stoppable: () => boolean;
-  #doing: { readonly what: string; readonly since: number } | null = null;
+  #doing: Doing | null = null;
   #turn: { readonly startedAt: number } | null = null;
   #lastTurnSeconds: number | null = null;
   #timer: NodeJS.Timeout | null = null;
@@ -200,7 +250,7 @@ export class Activity implements Component {
     switch (event.type) {
       case "turn_start":
         this.#turn = { startedAt: this.#now() };
-        return this.#show("thinking");
+        return this.#show(THINKING);
       case "tool_start":
         return this.#show(runningText(event.call));
       case "tool_progress":
@@ -213,7 +263,7 @@ export class Activity implements Component {
       case "tool_end":
       case "step":
       case "thinking":
-        return this.#show("thinking");
+        return this.#show(THINKING);
       case "text":
         return this.#show("writing");
       case "status":
@@ -241,16 +291,31 @@ export class Activity implements Component {
 
   render(width: number): string[] {
     if (this.#doing === null) return [];
-    const frame = FRAMES[Math.floor(this.#now() / FRAME_MS) % FRAMES.length] ?? "";
+    const frame = this.#frame(this.#doing);
     const seconds = Math.floor((this.#now() - this.#doing.since) / 1000);
     const facts = [...(seconds >= 2 ? [compactDuration(seconds)] : []), ...(this.#stoppable() ? ["esc to stop"] : [])];
     const elapsed = facts.length === 0 ? "" : ` (${facts.join(" · ")})`;
-    const what = cut(this.#doing.what, Math.max(8, width - 4 - elapsed.length));
+    const what = cut(this.#words(this.#doing), Math.max(8, width - 3 - cellWidth(frame) - elapsed.length));
     return ["", cut(`${this.#theme.accent(frame)} ${this.#theme.dim(what + elapsed)}`, width)];
   }
 
   invalidate(): void {
     // nothing is kept between frames
+  }
+
+  #frame({ what }: Doing): string {
+    const { thinkingFaces, waitingFaces, wings } = this.#theme.look;
+    const faces = what === THINKING ? thinkingFaces : waitingFaces;
+    if (faces.length === 0) return FRAMES[Math.floor(this.#now() / FRAME_MS) % FRAMES.length] ?? "";
+    const turn = Math.floor(this.#now() / FACE_MS);
+    const [left, right] = wings[turn % Math.max(1, wings.length)] ?? ["", ""];
+    return `${left}${faces[turn % faces.length]}${right}`;
+  }
+
+  #words({ what, since }: Doing): string {
+    const { thinkingVerbs } = this.#theme.look;
+    if (what !== THINKING || thinkingVerbs.length === 0) return what;
+    return thinkingVerbs[Math.floor((this.#now() - since) / FACE_MS) % thinkingVerbs.length] ?? what;
   }
 
   #show(what: string): void {

@@ -32,7 +32,8 @@ export class ToolBlock extends CachedBlock {
     const { theme, detailChars, open } = this.#look;
     const suffix = feedSuffix(call.name, result);
     const style = suffix ? theme.warn : theme.dim;
-    const line = cut(style(feedLine(call, ms, suffix, { width, detailChars })), width);
+    const { toolPrefix: prefix, toolEmojis: emojis } = theme.look;
+    const line = cut(style(feedLine(call, ms, suffix, { width, detailChars, prefix, emojis })), width);
     if (!open) return [line];
     const details = detailRows(toolDetails(call, result), Math.max(10, width - 4), theme);
     return [line, ...bounded(details, theme).map((each) => cut(`  ${theme.dim("│")} ${each}`, width))];

@@ -73,7 +73,6 @@ function clockTime(now: number): string {
 const KEPT_CALLS = 60;
 const KEPT_CHARS = 200_000;
 const SHOWS_PICTURES: ReadonlySet<string> = new Set(["image_generate", "browser_vision", "vision_analyze"]);
-const LABEL = "⚕ Hermes";
 
 export class Transcript {
   readonly view = new Container();
@@ -103,13 +102,15 @@ export class Transcript {
     this.#inTurn = true;
     const { echo, timestamp } = this.#settings();
     const stamp = timestamp === null ? "" : `${timestamp} `;
-    this.#add(new Lines(`${stamp}❯ ${userEcho(text, echo)}`, this.#theme.user));
+    this.#add(new Lines(`${stamp}${this.#theme.look.promptSymbol} ${userEcho(text, echo)}`, this.#theme.user));
   }
 
   /** A command as it was typed, so that its answer makes sense later. */
   command(text: string): void {
     this.#gap();
-    this.view.addChild(new Lines(`❯ ${userEcho(text, this.#settings().echo)}`, this.#theme.dim));
+    this.view.addChild(
+      new Lines(`${this.#theme.look.promptSymbol} ${userEcho(text, this.#settings().echo)}`, this.#theme.dim),
+    );
   }
 
   /** The last turns no longer count: what of them can still be redrawn is struck out. `isDrawn`: lines from here on are on the screen. */
@@ -158,6 +159,11 @@ export class Transcript {
 
   dim(text: string): void {
     this.#note(new Lines(text, this.#theme.dim));
+  }
+
+  /** A line as those of the feed. */
+  feed(text: string): void {
+    this.dim(`${this.#theme.look.toolPrefix} ${text}`);
   }
 
   warn(text: string): void {
@@ -239,7 +245,9 @@ export class Transcript {
     void loadCodeColours().then((isNew) => isNew && this.view.invalidate());
     this.#gap();
     const { timestamp, answerStyle } = this.#settings();
-    this.#add(new Rule(timestamp === null ? LABEL : `${LABEL} ${timestamp}`, this.#theme.dim));
+    this.#add(
+      new Rule([this.#theme.look.answerLabel, timestamp].filter((part) => part).join(" "), this.#theme.answerRule),
+    );
     return this.#add(new AnswerBlock(answerStyle, this.#theme));
   }
 
@@ -271,7 +279,7 @@ export class Transcript {
   #thoughtOnce(): void {
     if (this.#lastTool === "thinking") return;
     this.#lastTool = "thinking";
-    this.dim("┊ 💭 thinking  Ctrl+T shows it");
+    this.feed("💭 thinking  Ctrl+T shows it");
   }
 
   #tool(event: FinishedCall): void {
@@ -309,7 +317,9 @@ export class Transcript {
     if (subagentLine(event, { everyCall }) === null) return;
     const failed = event.phase === "complete" && event.status !== "completed";
     const style = failed ? this.#theme.warn : this.#theme.dim;
-    const line = (width: number) => [style(printable(subagentLine(event, { width, everyCall }) ?? ""))];
+    const line = (width: number) => [
+      style(printable(subagentLine(event, { width, everyCall, prefix: this.#theme.look.toolPrefix }) ?? "")),
+    ];
     this.#note(new CutLines(line));
   }
 

@@ -1,9 +1,12 @@
 // What is seen of the work besides the transcript: the end of a running command's output, the open tasks, and the window on finished
 // calls and thinking.
 import type { Component } from "@earendil-works/pi-tui";
+import type { BackgroundReport } from "../../agent/background.ts";
 import type { AgentEvent } from "../../agent/events.ts";
+import type { OpenAgent } from "../../agent/opened.ts";
 import { type HistoryMessage, textOf } from "../../llm/messages.ts";
 import { cut, printable, type Theme } from "../terminal-text.ts";
+import type { Page } from "./inspector.ts";
 import type { Questions } from "./questions.ts";
 import { TODO_MARKS } from "./tool-details.ts";
 import type { Transcript } from "./transcript.ts";
@@ -38,6 +41,24 @@ export class WorkView {
     this.todos.begin(history);
   }
 
+  /** The answer of a prompt in the background. */
+  report({ id, prompt, status, text, ms }: BackgroundReport): void {
+    const { transcript, refresh } = this.#parts;
+    const label = `▶ ${id} · ${cut(prompt.replace(/\s+/g, " "), 40)} · ${(ms / 1000).toFixed(1)}s`;
+    if (status === "done") transcript.panel(label, text);
+    else transcript.warn(`${label}: ${text}`);
+    refresh();
+  }
+
+  /** Shift+Tab. */
+  async cycleMode(conversation: OpenAgent | null): Promise<void> {
+    const { MODE_WORDS, nextMode } = await import("../../tools/toolset/work-mode.ts");
+    if (conversation === null) return;
+    conversation.workMode = nextMode(conversation.workMode);
+    this.#parts.transcript.dim(MODE_WORDS[conversation.workMode]);
+    this.#parts.refresh();
+  }
+
   /** Ctrl+O: the last call first. */
   async openCalls(): Promise<void> {
     const { transcript } = this.#parts;
@@ -58,7 +79,7 @@ export class WorkView {
     await this.#open([pageOfText("💭 Thinking of the last turn", transcript.thought)]);
   }
 
-  async #open(pages: readonly import("./inspector.ts").Page[]): Promise<void> {
+  async #open(pages: readonly Page[]): Promise<void> {
     const { theme, questions, height, refresh } = this.#parts;
     const { Inspector } = await import("./inspector.ts");
     questions.showPanel(new Inspector({ pages, theme, height, onClose: () => questions.cancel(), onChange: refresh }));

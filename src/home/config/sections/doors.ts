@@ -6,7 +6,7 @@ export const doorSections = {
     interface: notUsedYet(choice(["cli", "tui"], "cli", "kept for the Python original; both open the same screen")),
     compact: flag(false, "small banner"),
     personality: notUsedYet(text("kawaii", "spinner faces; display only")),
-    skin: notUsedYet(text("default", "colours and words of the screen")),
+    skin: text("default", "colours and words of the screen; /skin lists them, your own are files in `skins/`"),
     language: notUsedYet(text("en", "language of messages", { env: "HERMES_LANGUAGE" })),
     streaming: flag(true, "show text as it arrives"),
     show_reasoning: flag(false, "show the model's thinking"),

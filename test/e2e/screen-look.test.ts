@@ -1,0 +1,29 @@
+// How the screen looks: skins, light terminals, what the first screen tells.
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { describe, test } from "node:test";
+import { tempHome } from "../support/temp-home.ts";
+import { TerminalScreen, tmuxMissing } from "../support/terminal-screen.ts";
+
+describe("skins", { skip: tmuxMissing() }, () => {
+  test("one is put on at once and saved, a file of one's own too; a broken one is named and changes nothing", async () => {
+    await using home = await tempHome({
+      "config.yaml": "model: demo\ndisplay:\n  skin: broken\n",
+      "skins/broken.yaml": "colors: [",
+      "skins/mine.yaml": 'branding:\n  prompt_symbol: "»"\n  goodbye: So long.\n',
+    });
+    await using screen = await TerminalScreen.start([], { home, columns: 140, rows: 40 });
+    await screen.waitFor(/\d+ tools \+ \d+ on demand · \d+ skills? · \/help/);
+    await screen.waitFor(/broken\.yaml cannot be used: [\s\S]+The default skin is used\./);
+    await screen.waitFor(/^❯/m);
+    await screen.say("/skin mine");
+    await screen.waitFor("Skin: mine. It is saved as display.skin.");
+    await screen.waitFor(/^»/m);
+    await screen.say("/skin posidon");
+    await screen.waitFor('There is no skin "posidon". Did you mean poseidon? Still using mine.');
+    assert.match(await readFile(home.at("config.yaml"), "utf8"), /skin: mine/);
+    await screen.say("/quit");
+    await screen.waitFor("So long.");
+    assert.equal(await screen.exitCode(), 0);
+  });
+});
