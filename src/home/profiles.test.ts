@@ -57,10 +57,7 @@ test("a profile that does not exist is refused with the way to create it", () =>
     () => select(["-p", "nobody"]),
     (error: unknown) => {
       assert.ok(error instanceof ProfileError);
-      assert.equal(
-        error.message,
-        "Error: Profile 'nobody' does not exist. Create it with: hermes profile create nobody",
-      );
+      assert.equal(error.message, "Profile 'nobody' does not exist. Create it with: hermes profile create nobody");
       return true;
     },
   );

@@ -57,7 +57,7 @@ export function selectProfile(start: HomeLocation & { readonly argv: readonly st
 
   if (name !== null) {
     if (profileExists(root, name)) return at(profileDir(root, name));
-    throw new ProfileError(`Error: Profile '${name}' does not exist. Create it with: hermes profile create ${name}`);
+    throw new ProfileError(`Profile '${name}' does not exist. Create it with: hermes profile create ${name}`);
   }
   if (start.env.HERMES_HOME?.trim() && basename(dirname(given)) === "profiles") return at(given);
   const sticky = stickyProfile(root);

@@ -48,6 +48,24 @@ test("a dump tells about the installation and holds no secret", async () => {
     assert.doesNotMatch((await hermes(home, 0, ...args)).out, /0123456789/, args.join(" "));
 });
 
+test("a slash command behind -z is answered by the program; what needs a screen says so", async () => {
+  await using home = await tempHome();
+  await hermes(home, 0, "-z", "hello");
+  const { out } = await hermes(home, 0, "-z", "/usage", "--continue");
+  assert.match(out, /main +1 /);
+  assert.match((await hermes(home, 2, "-z", "/redraw")).err, /\/redraw needs the interactive screen/);
+  const unknown = await hermes(home, 1, "chat", "-Q", "-q", "/nosuch");
+  assert.match(unknown.err, /Unknown command \/nosuch/);
+  assert.equal(unknown.out, "");
+  assert.equal((await hermes(home, 0, "sessions", "list")).out.trimEnd().split("\n").length, 2);
+});
+
+test("a batch that cannot begin leaves nothing behind", async () => {
+  await using home = await tempHome();
+  await hermes(home, 1, "batch", "--dataset_file", "nofile", "--run_name", "x");
+  assert.deepEqual(await readdir(home.project), []);
+});
+
 test("a home moves to another place through backup and import", async () => {
   await using home = await tempHome({ ".env": `OPENROUTER_API_KEY=${SECRET}\n`, "config.yaml": "model: demo\n" });
   await hermes(home, 0, "-z", "hello", "--provider", "demo");

@@ -212,10 +212,14 @@ describe("hermes -z", () => {
   test("an error names the program once", async () => {
     await using home = await tempHome({ "config.yaml": modelConfig(server) });
     const cases = [
-      [["sessions", "lst"], /^hermes sessions: unknown command "lst"/],
-      [["batch"], /^hermes batch: --dataset_file is missing/],
+      [["sessions", "lst"], /^hermes: unknown command "sessions lst"\. Did you mean "list"/],
+      [["batch"], /^hermes: --dataset_file is missing/],
+      [["usage", "--days", "x"], /^hermes: option '--days <N>' argument 'x' is invalid/],
+      [["sessions", "import", "nofile"], /^hermes: Cannot read .*nofile: no such file or directory\n$/],
+      [["resume"], /^hermes: unknown command "resume"\. Here: hermes --resume ID/],
+      [["fix the bug"], /^hermes: unknown command "fix the bug"\. To ask one question: hermes -z "fix the bug"/],
       [["config", "set"], /^Usage: hermes config set KEY VALUE/],
-      [["-p", "nobody", "-z", "x"], /^Error: Profile 'nobody' does not exist/],
+      [["-p", "nobody", "-z", "x"], /^hermes: Profile 'nobody' does not exist/],
       [["-z", "x", "--image", "gone.png"], /^hermes: cannot read the image .*gone\.png: there is no such file\.\n/],
     ] as const;
     for (const [args, expected] of cases) {

@@ -1,5 +1,6 @@
 // `hermes batch`: many prompts, one trajectory each.
-import { join } from "node:path";
+import { readdir, rm, rmdir } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { LockTimeoutError, withLock } from "../../home/lock.ts";
 import { feedLine, feedSuffix } from "../feed.ts";
@@ -42,17 +43,27 @@ export function define(command: Command, ctx: CliContext): void {
 
 async function run(flags: BatchFlags, ctx: CliContext): Promise<void> {
   if (flags.list_distributions) return listDistributions(ctx);
-  if (!flags.dataset_file) throw new ExitError(2, "hermes batch: --dataset_file is missing. See hermes batch --help.");
+  if (!flags.dataset_file) throw new ExitError(2, "--dataset_file is missing. See hermes batch --help.");
   const runName = flags.run_name ?? "";
   if (!/^[\w.-]+$/.test(runName) || /^\.+$/.test(runName))
-    throw new ExitError(2, "hermes batch: --run_name is missing, or is not made of letters, digits, - _ and dots.");
+    throw new ExitError(2, "--run_name is missing, or is not made of letters, digits, - _ and dots.");
   const dir = join(ctx.cwd, "data", runName);
   try {
     await withLock(join(dir, ".lock"), () => runLocked(flags, { dir, runName }, ctx), { waitMs: 0 });
   } catch (error) {
     if (!(error instanceof LockTimeoutError)) throw error;
-    throw new ExitError(1, `hermes batch: another process is working on the run "${runName}".`);
+    throw new ExitError(1, `Another process is working on the run "${runName}".`);
+  } finally {
+    await leaveNothing(dir);
   }
+}
+
+/** A run that did not begin leaves no folder behind with only a lock in it. */
+async function leaveNothing(dir: string): Promise<void> {
+  const names = await readdir(dir).catch(() => []);
+  if (names.length !== 1 || names[0] !== ".lock") return;
+  await rm(dir, { recursive: true, force: true });
+  await rmdir(dirname(dir)).catch(() => undefined); // other runs are in it
 }
 
 async function runLocked(
@@ -94,7 +105,7 @@ async function runLocked(
     const again = `hermes batch --dataset_file ${flags.dataset_file} --run_name ${runName} --resume`;
     throw new ExitError(
       interrupted ? (signals.code ?? 130) : 1,
-      `hermes batch: ${left} of ${statistics.total_prompts} prompts are left. To go on: ${again}`,
+      `${left} of ${statistics.total_prompts} prompts are left. To go on: ${again}`,
     );
   } finally {
     signals.stopListening();

@@ -418,5 +418,5 @@ test("edit creates the file, opens the editor and reports what it left", async (
 test("an unknown subcommand ends with 1 and the list", async () => {
   const { code, err } = await person().run("sett", "a", "b");
   assert.equal(code, 1);
-  assert.match(err, /unknown subcommand "sett"[\s\S]*unset/);
+  assert.match(err, /unknown command "config sett"[\s\S]*unset/);
 });

@@ -40,7 +40,7 @@ export function define(command: Command, ctx: CliContext): void {
     .option("--json", "machine-readable")
     .action((word: string | undefined, options: { json?: boolean }) => {
       if (word === undefined) return show(options);
-      throw new ExitError(1, `hermes config: unknown subcommand "${word}"\n${command.helpInformation().trimEnd()}`);
+      throw new ExitError(1, `unknown command "config ${word}".\n${command.helpInformation().trimEnd()}`);
     });
   command
     .command("show")

@@ -12,6 +12,7 @@ import { onStopSignal } from "../stop-signals.ts";
 import { type ChatRequest, withReferences } from "../typed-input.ts";
 import type { ChatOptions } from "./argv.ts";
 import { type CliContext, ExitError } from "./context.ts";
+import type { runSlashOnce } from "./slash-once.ts";
 
 export async function runOneShot(
   prompt: string,
@@ -76,7 +77,14 @@ export async function runTurn(
     const warnings = [...ctx.home.warnings, ...conversation.notes];
     door.opened(conversation);
     const parts = pictures?.map(({ part }) => part);
-    const input = await withReferences({ text, ...(parts ? { parts } : {}) }, conversation, {
+    const attached = parts ? { parts } : {};
+    let said: UserInput = { text, ...attached };
+    if (text.startsWith("/")) {
+      const outcome = await (await import("./slash-once.ts")).runSlashOnce(text, request, conversation);
+      if (outcome.type !== "message") return answeredByCommand(outcome, text, options, ctx);
+      said = { ...outcome.input, ...attached };
+    }
+    const input = await withReferences(said, conversation, {
       note: door.note,
       warn(warning) {
         warnings.push(warning);
@@ -96,6 +104,23 @@ export async function runTurn(
     signals.stopListening();
     await conversation.close("cli_close");
   }
+}
+
+/** What a slash command said, in place of an answer of the model. */
+function answeredByCommand(
+  outcome: Exclude<Awaited<ReturnType<typeof runSlashOnce>>, { readonly type: "message" }>,
+  text: string,
+  { json }: ChatOptions,
+  ctx: CliContext,
+): number {
+  if (outcome.type === "needs_screen")
+    throw new ExitError(2, `${outcome.command} needs the interactive screen: start hermes and type it there.`);
+  const { said, warnings } = outcome;
+  const failed = said.length === 0 && warnings.length > 0;
+  if (json) ctx.io.out(`${JSON.stringify({ command: text, output: said.join("\n"), warnings, failed })}\n`);
+  else if (said.length > 0) ctx.io.out(`${said.join("\n")}\n`);
+  if (!json) for (const warning of warnings) ctx.io.err(`hermes: ${warning}\n`);
+  return failed ? 1 : 0;
 }
 
 async function answer(

@@ -194,13 +194,17 @@ async function run(start: CliStart, io: CliIo, closers: (() => Promise<void>)[])
       clock: systemClock,
       cwd: process.cwd(),
     });
-    if (ended === null) throw unknownCommand(word, NAMES);
+    if (ended === null) throw await unknownCommand(word, NAMES);
     return ended;
   }
 
   const ctx = cliContext(home, io, start, closers);
   const command = new Command(entry ? `hermes ${entry.name}` : "hermes");
-  command.exitOverride().configureOutput({ writeOut: io.out, writeErr: io.err }).showHelpAfterError("(see --help)");
+  command.exitOverride().configureOutput({
+    writeOut: io.out,
+    writeErr: io.err,
+    outputError: (text, write) => write(`hermes: ${text.replace(/^error: /, "").trimEnd()}\nSee --help.\n`),
+  });
   let code = 0;
   if (entry && !entry.showsWarnings) for (const warning of home.warnings) io.err(`⚠ ${warning}\n`);
   if (entry) (await entry.load()).define(command, ctx);
@@ -214,7 +218,7 @@ async function run(start: CliStart, io: CliIo, closers: (() => Promise<void>)[])
   }
   applyOutput(command, command);
   const own = word === undefined ? argv : helpAsOption(argv.toSpliced(at, 1));
-  const stranger = entry ? unknownSubcommand(command, own[0]) : null;
+  const stranger = entry ? await unknownSubcommand(command, own[0]) : null;
   if (stranger) throw stranger;
   await command.parseAsync(own, { from: "user" });
   return code;
@@ -250,28 +254,32 @@ function commandList(): string {
 }
 
 /** Of a group of sub-commands; one that takes arguments itself reads the word as such. */
-function unknownSubcommand(group: Command, word: string | undefined): ExitError | null {
+async function unknownSubcommand(group: Command, word: string | undefined): Promise<ExitError | null> {
   const names = group.commands.flatMap((child) => [child.name(), ...child.aliases()]);
   if (names.length === 0 || group.registeredArguments.length > 0) return null;
   if (word === undefined || word.startsWith("-") || names.includes(word)) return null;
-  return new ExitError(
-    2,
-    `${group.name()}: unknown command "${word}".${meant(word, names)} "${group.name()} --help" lists the commands.`,
-  );
+  const { synonymsOf } = await import("./foreign-commands.ts");
+  const same = synonymsOf(word, names);
+  const asked = `${group.name()} ${word}`.replace(/^hermes /, "");
+  const hint = same.length > 0 ? didMean(same) : meant(word, names);
+  return new ExitError(2, `unknown command "${asked}".${hint} "${group.name()} --help" lists the commands.`);
 }
 
 const notAProfile = (name: string) =>
-  `"${name}" is not a profile name (letters, digits, - and _, at most 64). "hermes profile list" shows the profiles there are.`;
+  `"${name}" is not a profile name (letters, digits, - and _, at most 64). "hermes profile list" shows the profiles there are.${/\s/.test(name) ? " One answer to a prompt: hermes -z PROMPT." : ""}`;
 
-function unknownCommand(word: string, names: ReadonlySet<string>): ExitError {
-  const hint = meant(word, [...names]);
+async function unknownCommand(word: string, names: ReadonlySet<string>): Promise<ExitError> {
+  const habit = (await import("./foreign-commands.ts")).habitHint(word);
+  const hint = habit === null ? meant(word, [...names]) : ` ${habit}`;
   return new ExitError(2, `unknown command "${word}".${hint} "hermes --help" lists the commands.`);
 }
 
 function meant(word: string, names: readonly string[]): string {
   const near = didYouMean(word, names);
-  return near.length > 0 ? ` Did you mean ${near.map((name) => `"${name}"`).join(" or ")}?` : "";
+  return near.length > 0 ? didMean(near) : "";
 }
+
+const didMean = (names: readonly string[]) => ` Did you mean ${names.map((name) => `"${name}"`).join(" or ")}?`;
 
 function cliContext(home: OpenHome, io: CliIo, start: CliStart, closers: (() => Promise<void>)[]): CliContext {
   let told = false;
@@ -341,12 +349,22 @@ const chatCommand = (command: Command) =>
     .description("A personal AI agent that learns. Without a command: an interactive conversation.");
 
 /** Messages that name the program or carry a mark of their own get no `hermes:` in front. */
-const STANDS_ALONE = /^(?:hermes|Error:|Usage:|✗)(?:\s|:)/;
+const STANDS_ALONE = /^(?:hermes|Usage:|✗)(?:\s|:)/;
+
+/** `ENOENT: no such file or directory, open '/x'` is for programmers. */
+const SYSTEM_WORDS = /\bE[A-Z]{3,}: ([a-z][a-z ,-]*?), [a-z]+(?: '([^'\n]*)')?(?: -> '[^'\n]*')?/g;
+
+function plainly(message: string): string {
+  return message.replace(SYSTEM_WORDS, (found, words: string, path: string | undefined) => {
+    const known = path === undefined || message.replace(found, "").includes(path);
+    return known ? words : `${words}: ${path}`;
+  });
+}
 
 /** Every way a command can fail, as one line and an exit code. */
 function report(error: unknown, io: CliIo): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-  const message = messageOf(error);
+  const message = plainly(messageOf(error));
   if (message !== "") io.err(`${STANDS_ALONE.test(message) ? "" : "hermes: "}${message}\n`);
   return error instanceof UserError ? error.exitCode : 1;
 }
