@@ -1,8 +1,10 @@
 // Commands of the command line as a user types them, each in a process of its own.
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
+import { promisify } from "node:util";
 import { runHermes } from "../support/run-hermes.ts";
 import { type TempHome, tempHome } from "../support/temp-home.ts";
 
@@ -58,6 +60,22 @@ test("a slash command behind -z is answered by the program; what needs a screen 
   assert.match(unknown.err, /Unknown command \/nosuch/);
   assert.equal(unknown.out, "");
   assert.equal((await hermes(home, 0, "sessions", "list")).out.trimEnd().split("\n").length, 2);
+});
+
+test("-w works in a worktree that is gone afterwards, and is kept with what was done in it", async () => {
+  await using home = await tempHome();
+  const git = (...args: string[]) =>
+    promisify(execFile)("git", ["-c", "user.name=t", "-c", "user.email=t@localhost", ...args], { cwd: home.project });
+  assert.match((await hermes(home, 1, "-w", "-z", "hello")).err, /-w needs a git repository/);
+  await git("init", "-q");
+  await git("commit", "-qm", "first", "--allow-empty");
+  const { out } = await hermes(home, 0, "-w", "-z", "run git branch --show-current");
+  assert.match(out, /hermes\/hermes-[0-9a-f]{8}/);
+  assert.deepEqual(await readdir(join(home.project, ".worktrees")), []);
+  const kept = await hermes(home, 0, "-w", "-z", "run touch made.txt");
+  const [name] = await readdir(join(home.project, ".worktrees"));
+  assert.match(kept.err, new RegExp(`kept, because it has changes that are not committed: .*${name}`));
+  assert.ok((await readdir(join(home.project, ".worktrees", name ?? ""))).includes("made.txt"));
 });
 
 test("a batch that cannot begin leaves nothing behind", async () => {

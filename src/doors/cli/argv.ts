@@ -186,6 +186,7 @@ export interface ChatOptions {
   readonly usageFile?: string;
   readonly learn?: boolean;
   readonly checkpoints?: boolean;
+  readonly worktree?: boolean;
 }
 
 export function addChatOptions(command: Command): Command {
@@ -204,6 +205,7 @@ export function addChatOptions(command: Command): Command {
     .option("-r, --resume <id or title>", "resume a conversation")
     .option("-c, --continue [title]", "resume the latest conversation, or the one with this title")
     .option("--no-restore-cwd", "when resuming, stay in this folder")
+    .option("-w, --worktree", "work in a new git worktree; it is removed at the end if nothing would be lost")
     .option("--yolo", "run dangerous commands without asking")
     .option("--checkpoints", "keep copies of files before the agent changes them; /rollback goes back")
     .option("--accept-hooks", "shell hooks you were not asked about yet may run, this time")

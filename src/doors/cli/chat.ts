@@ -1,25 +1,67 @@
 // `hermes` and `hermes chat`: one answer for a script, one turn for a person, or the interactive screen.
+import { resolve } from "node:path";
 import type { ChatRequest } from "../typed-input.ts";
 import type { ChatOptions } from "./argv.ts";
 import { type CliContext, ExitError, readAll } from "./context.ts";
 
 /** Resolves to the exit code. */
-export async function runChat(
+export async function runChat(options: ChatOptions, ctx: CliContext, openTerminal: OpenTerminal): Promise<number> {
+  if (options.worktree || ctx.home.config().worktree) return inWorktree(options, ctx, openTerminal);
+  return talk(options, ctx, openTerminal);
+}
+
+type OpenTerminal = (request: ChatRequest) => Promise<number>;
+type Overlay = ChatRequest["overlay"];
+
+/** A checkout runs what the repository's git is told to run, so the folder has to be a trusted one. */
+async function inWorktree(options: ChatOptions, ctx: CliContext, openTerminal: OpenTerminal): Promise<number> {
+  const { home, io } = ctx;
+  if (options.oneshot === undefined) await askForTrust(ctx);
+  const { standing, folder } = home.folders.standing(ctx.cwd);
+  if (standing !== "trusted")
+    throw new ExitError(1, `-w needs a folder you trust: hermes trust add ${home.display(folder)}`);
+  const { openWorktree } = await import("./worktree.ts");
+  const newName = () => ctx.clock.random().toString(16).slice(2, 10).padEnd(8, "0");
+  const tree = await openWorktree(ctx.cwd, { environment: home.environment(), newName });
+  for (const warning of tree.warnings) io.err(`⚠ ${warning}\n`);
+  const about = `You work in a git worktree that was made for this conversation: ${tree.path}, branch ${tree.branch}. Stay inside it. Commit what should be kept.`;
+  const overlay = () => [home.config().agent.system_prompt, about].filter(Boolean).join("\n\n");
+  // Paths on the command line mean the folder it was typed in.
+  const here = (path: string) => resolve(ctx.cwd, path);
+  const placed = {
+    ...options,
+    restoreCwd: false,
+    ...(options.image ? { image: options.image.map(here) } : {}),
+    ...(options.usageFile === undefined ? {} : { usageFile: here(options.usageFile) }),
+  };
+  process.chdir(tree.cwd);
+  try {
+    return await talk(placed, { ...ctx, cwd: tree.cwd }, openTerminal, overlay);
+  } finally {
+    process.chdir(ctx.cwd);
+    const kept = await tree.leave();
+    if (kept !== null)
+      io.err(`The worktree is kept, because ${kept}: ${home.display(tree.path)} (branch ${tree.branch})\n`);
+  }
+}
+
+async function talk(
   options: ChatOptions,
   ctx: CliContext,
-  openTerminal: (request: ChatRequest) => Promise<number>,
+  openTerminal: OpenTerminal,
+  overlay?: Overlay,
 ): Promise<number> {
   if (options.verbose) ctx.home.log.mirror(ctx.io.err);
   if (options.oneshot !== undefined) {
     refuseBrokenConfig(ctx);
     const prompt = options.oneshot === "-" ? await readAll(ctx.io.stdin) : options.oneshot;
-    return (await import("./one-shot.ts")).runOneShot(prompt, requestOf(options, ctx, false), options, ctx);
+    return (await import("./one-shot.ts")).runOneShot(prompt, requestOf(options, ctx, false, overlay), options, ctx);
   }
   const query = await queryOf(options, ctx);
   if (query !== null) {
     refuseBrokenConfig(ctx);
     for (const warning of ctx.home.warnings) ctx.io.err(`⚠ ${warning}\n`);
-    const request = requestOf(options, ctx, false);
+    const request = requestOf(options, ctx, false, overlay);
     if (request.interactive) await askForTrust(ctx);
     return (await import("./query.ts")).runQuery(query, request, options, ctx);
   }
@@ -32,7 +74,7 @@ export async function runChat(
   await askForTrust(ctx);
   // The screen owns the terminal; other output would corrupt it.
   ctx.home.log.mirror(null);
-  return openTerminal({ ...requestOf(options, ctx, true), pictures });
+  return openTerminal({ ...requestOf(options, ctx, true, overlay), pictures });
 }
 
 /** Before the screen is drawn or a question is read: a mistyped name is all there is to say then. */
@@ -99,7 +141,7 @@ async function queryOf(options: ChatOptions, ctx: CliContext): Promise<string | 
   return text;
 }
 
-function requestOf(options: ChatOptions, ctx: CliContext, screen: boolean): ChatRequest {
+function requestOf(options: ChatOptions, ctx: CliContext, screen: boolean, overlay?: Overlay): ChatRequest {
   const asks = screen || (ctx.io.stdinIsTerminal && ctx.io.stderrIsTerminal && options.oneshot === undefined);
   return {
     home: ctx.home,
@@ -128,6 +170,7 @@ function requestOf(options: ChatOptions, ctx: CliContext, screen: boolean): Chat
       options.ignoreRules === true || options.safeMode === true || isTruthy(ctx.home.override("HERMES_IGNORE_RULES")),
     verbose: options.verbose === true,
     color: ctx.io.color,
+    ...(overlay ? { overlay } : {}),
   };
 }
 

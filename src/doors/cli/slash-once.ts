@@ -62,14 +62,10 @@ export async function runSlashOnce(text: string, request: ChatRequest, conversat
     commands: () => helpText(commandsOf(registry, request, SURFACE).all()),
     skillCommands: () => menuSkills(ctx, commandsOf(registry, request, SURFACE)),
     quit: screen,
-    terminal: {
-      clearScreen: screen,
-      redraw: screen,
-      copy: async () => screen(),
-      compose: async () => screen(),
-      keys: () => "",
-      toggleStatusLine: screen,
-    },
+    // Whatever a command wants of a terminal, there is none; the keys in `/help` are left out.
+    terminal: new Proxy({} as NonNullable<CommandContext["terminal"]>, {
+      get: (_, name) => (name === "keys" ? () => "" : screen),
+    }),
   };
   if (!(await dispatchTyped(text, registry, ctx, SURFACE))) return asTyped;
   if (needsScreen || (said.length > 0 && said.every((line) => line === "")))

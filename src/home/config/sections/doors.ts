@@ -81,7 +81,7 @@ export const doorSections = {
   paste_collapse_threshold_fallback: whole(5, "the same, for terminals that do not announce pastes"),
   paste_collapse_char_threshold: whole(2000, "characters from which a paste is folded; 0 = never"),
   onboarding: section("First steps.", { seen: record("hints you have seen") }),
-  worktree: notUsedYet(flag(false, "always work in a git worktree of its own")),
+  worktree: flag(false, "always work in a git worktree of its own, as -w does"),
   clarify: section("Questions of the agent.", { timeout: whole(120, "seconds the terminal waits for an answer") }),
   session_reset: notUsedYet(
     section("When a chat begins a new conversation.", {
