@@ -1,10 +1,12 @@
-// What a sandboxed command sees of the file system: everything read-only, the project and a temp directory writable, secrets behind
-// empty mounts.
+// What a sandboxed command sees of the file system: everything read-only, the project and a temp directory writable, the home as
+// bubblewrap-home.ts shows it, secrets behind empty mounts.
 
 import { createHash } from "node:crypto";
 import { lstat, mkdir, readdir, readFile, realpath, utimes } from "node:fs/promises";
 import { dirname, join, sep } from "node:path";
+import { installRoot } from "../home/paths.ts";
 import { isWithin } from "../kit/files.ts";
+import { viewOfHome } from "./bubblewrap-home.ts";
 import { removeTree } from "./child-env.ts";
 import { type Mount, protectProject } from "./protected-files.ts";
 
@@ -17,6 +19,8 @@ interface ViewFacts {
   readonly privateHome?: string | undefined;
   /** The session's directory. */
   readonly cwd: string;
+  /** PATH of the commands. */
+  readonly path: string;
   /** On this machine; becomes /tmp. */
   readonly tempDir: string;
   /** On this machine: an empty file to lay over others. */
@@ -59,14 +63,15 @@ export async function makeView(facts: ViewFacts): Promise<View> {
   const cacheDir = project && (await packageCache(facts.hermesHome.dir, project));
   const protection = project ? await protectProject(project) : { mounts: [], keptFree: [] };
   const workspace = await ownWorkspace(facts, { make: project === null });
+  const userHome = await viewOfHome({ ...facts, needed: [dirname(dirname(process.execPath)), installRoot()] });
   const own: Mount[] = [
     { path: "/run", kind: "empty directory" },
     { path: "/tmp", kind: "writable", source: tempDir },
     ...(cacheDir ? [{ path: CACHE, kind: "writable", source: cacheDir } as const] : []),
-    ...(await shownAgain(facts)),
+    ...userHome.mounts,
     ...(project ? [{ path: project, kind: "writable" } as const] : []),
     ...protection.mounts,
-    ...(await hiddenMounts(facts)),
+    ...(await hiddenMounts(facts, userHome)),
     ...(workspace ? [{ path: workspace, kind: "writable" } as const] : []),
   ];
   // Parents before children; of two mounts at one path the later one counts.
@@ -76,6 +81,7 @@ export async function makeView(facts: ViewFacts): Promise<View> {
     args: [
       ..."--ro-bind / / --dev /dev --proc /proc".split(" "),
       ...mounts.flatMap((mount) => mountArguments(mount, emptyFile)),
+      ...userHome.links.flatMap(({ path, target }) => ["--symlink", target, path]),
       ...RUN_KEPT.flatMap((path) => ["--ro-bind-try", path, path]),
       // Kernel settings below /proc/sys ask for the user id of root alone, not for its rights.
       ...(process.getuid?.() === 0 ? ["--remount-ro", "/proc"] : []),
@@ -90,7 +96,7 @@ export async function makeView(facts: ViewFacts): Promise<View> {
           return false;
       return true;
     },
-    hides: (path) => mountOf(mounts, path)?.kind.startsWith("empty") === true,
+    hides: (path) => path !== userHome.home && mountOf(mounts, path)?.kind.startsWith("empty") === true,
     keptFree: protection.keptFree,
   };
 }
@@ -135,24 +141,21 @@ function mountArguments({ path, kind, source = path }: Mount, emptyFile: string)
   }
 }
 
-async function hiddenMounts({ userHome, hermesHome: { dir, root }, privateHome }: ViewFacts): Promise<Mount[]> {
+async function hiddenMounts(
+  { userHome, hermesHome: { dir, root }, privateHome }: ViewFacts,
+  home: { hides(path: string): boolean },
+): Promise<Mount[]> {
   const secrets = await Promise.all(SECRETS.map((name) => existing(join(userHome, name))));
   const homes = await Promise.all([root, dir].map(existing));
   const shown = await Promise.all([join(dir, "skills"), join(dir, "cache"), privateHome ?? ""].map(existing));
   return [
-    ...[...secrets, ...homes]
+    // Where a link leads out of the home, or into a part of it that is shown.
+    ...[...secrets.filter((found) => found !== null && !home.hides(found.path)), ...homes]
       .filter((found) => found !== null)
       .map(({ path, isDirectory }): Mount => ({ path, kind: isDirectory ? "empty directory" : "empty file" })),
     // Inside what is hidden: only what lies there itself, not where a link would lead.
     ...shown.filter((found) => found !== null).map(({ path }): Mount => ({ path, kind: "read-only" })),
   ];
-}
-
-/** The private /tmp and the empty /run would also hide a home that lies there. */
-async function shownAgain({ userHome }: ViewFacts): Promise<Mount[]> {
-  const home = await existing(userHome);
-  if (!home || !(isInside(home.path, "/tmp") || isInside(home.path, "/run"))) return [];
-  return [{ path: home.path, kind: "read-only" }];
 }
 
 /** The one folder of the profile's home for work that belongs to no project. */

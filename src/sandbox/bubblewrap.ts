@@ -4,6 +4,7 @@ import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises"
 import { join } from "node:path";
 import { messageOf, UserError } from "../kit/errors.ts";
 import { isDirectory, writeFileAtomic } from "../kit/files.ts";
+import { nameKind } from "../safety/redact-named.ts";
 import type { ShellBackend } from "./backend.ts";
 import { cannotStart, Sandbox, type SandboxParts, sandboxedShell, terminalInside } from "./bubblewrap-enter.ts";
 import { CACHE_VARIABLES, makeView } from "./bubblewrap-view.ts";
@@ -25,6 +26,8 @@ export interface BubblewrapOptions extends LocalOptions {
   readonly userHome: string;
   readonly hermesHome: { readonly dir: string; readonly root: string };
   readonly network: SandboxNetwork;
+  /** Variables that commands get although their names say that they hold a key. */
+  readonly passthrough?: readonly string[];
   /** Where that was decided, for what is refused. */
   readonly networkSetting?: string;
 }
@@ -56,6 +59,12 @@ export async function openBubblewrapEnvironment(options: BubblewrapOptions): Pro
     ...(hasOwnHome && { HOME: privateHome }),
   });
   for (const name of OUTSIDE.split(" ")) delete env[name];
+  const wanted = new Set([
+    ...(options.passthrough ?? []),
+    ...forcedNames(environment),
+    ...Object.keys(reach?.variables ?? {}),
+  ]);
+  for (const name of Object.keys(env)) if (nameKind(name) !== null && !wanted.has(name)) delete env[name];
   const hostTemp = await privateTempDir(environment.TMPDIR ?? "/tmp");
   await removeStale(hostTemp);
   const hostDir = await mkdtemp(join(hostTemp, "shell-"));
@@ -69,6 +78,7 @@ export async function openBubblewrapEnvironment(options: BubblewrapOptions): Pro
     hermesHome: options.hermesHome,
     privateHome: hasOwnHome ? privateHome : undefined,
     cwd: options.cwd,
+    path: env.PATH ?? "",
     tempDir,
     emptyFile,
   });

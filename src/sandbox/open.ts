@@ -147,7 +147,8 @@ async function openHere(terminal: TerminalConfig, options: EnvironmentOptions): 
   ]);
   const open = mode === "on" ? openBubblewrapEnvironment : openWherePossible;
   const networkSetting = `terminal.sandbox_network${options.unattended ? "_unattended" : ""}`;
-  const inside = await open({ ...options, network: networkOf(terminal, options), networkSetting });
+  const passthrough = terminal.env_passthrough;
+  const inside = await open({ ...options, network: networkOf(terminal, options), networkSetting, passthrough });
   if ("reason" in inside) return openLocalEnvironment({ ...options, noSandbox: inside.reason });
   return new LeavableSandbox(inside, () => openLocalEnvironment({ ...options, cwd: inside.cwd }));
 }
