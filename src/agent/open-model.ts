@@ -188,7 +188,7 @@ function noModelAt({ provider, localServer, baseUrl }: RuntimeProvider, offered:
   return new ProviderError("no_model_configured", message);
 }
 
-function aliasesIn(config: Config): Readonly<Record<string, unknown>> {
+export function aliasesIn(config: Config): Readonly<Record<string, unknown>> {
   const own = typeof config.model === "object" ? config.model.aliases : undefined;
   return { ...config.model_aliases, ...own };
 }
@@ -265,17 +265,29 @@ const UNUSABLE: ReadonlySet<string> = new Set([
   "invalid_provider",
 ]);
 
-/** All or nothing: the new target is complete before the agent hears of it. `present` serves when no provider is named. */
-export async function switchTarget(
-  home: OpenHome,
-  agent: Agent,
-  request: { model: string; provider?: string | undefined; present: string; global?: boolean | undefined },
-  store: SessionStore,
-): Promise<{ chosen: ChosenModel; said: string }> {
+interface SwitchRequest {
+  readonly model: string;
+  readonly provider?: string | undefined;
+  /** Serves when no provider is named. */
+  readonly present: string;
+}
+
+/** Where a switch would lead. */
+export function nextTarget(home: OpenHome, request: SwitchRequest): Promise<ChosenModel> {
   // The demo only stands in: it has no other models, and a provider may have been configured since.
   const present = request.present === "demo" && request.model !== "demo" ? undefined : request.present;
   const { model, provider = present } = splitProvider(request, home.config());
-  const next = await chooseTarget(home, { model, provider }, { switched: true });
+  return chooseTarget(home, { model, provider }, { switched: true });
+}
+
+/** All or nothing: the new target is complete before the agent hears of it. */
+export async function switchTarget(
+  home: OpenHome,
+  agent: Agent,
+  request: SwitchRequest & { readonly global?: boolean | undefined },
+  store: SessionStore,
+): Promise<{ chosen: ChosenModel; said: string }> {
+  const next = await nextTarget(home, request);
   const { target, providerName } = next;
   await agent.switchModel({ ...agent.model, target });
   if (await store.get(agent.sessionId)) {

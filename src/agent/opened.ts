@@ -3,6 +3,7 @@
 import type { CheckpointPort } from "../checkpoints/port.ts";
 import type { Rollback } from "../checkpoints/rollback.ts";
 import type { HistoryMessage } from "../llm/messages.ts";
+import type { ModelList, NameCheck } from "../llm/providers/model-list.ts";
 import type { Target, ToolDefinition } from "../llm/wire.ts";
 import type { ConversationMcp } from "../mcp/open.ts";
 import type { Memory } from "../memory/open.ts";
@@ -21,7 +22,7 @@ import { type Agent, AgentBusyError } from "./agent.ts";
 import { reasoningOf } from "./ask-model.ts";
 import type { Assembly } from "./assembly.ts";
 import { type ChildTable, childTable } from "./delegation/children.ts";
-import { type ChosenModel, demoNote, switchTarget } from "./open-model.ts";
+import { type ChosenModel, demoNote, nextTarget, switchTarget } from "./open-model.ts";
 import type { OpenedProvider } from "./open-provider.ts";
 import type { OpenRequest } from "./open-request.ts";
 import type { ConversationPlugins } from "./plugins.ts";
@@ -75,10 +76,10 @@ export interface OpenAgent {
   switchModel(request: { model: string; provider?: string | undefined; global?: boolean | undefined }): Promise<string>;
   /** Fetches what is published about models when that was long ago, or at once with `force`. Resolves to what went wrong, or null. */
   refreshModels(options?: { readonly force?: boolean }): Promise<string | null>;
-  /** Models the user may pick from, of the provider in use. */
-  knownModels(): Promise<
-    readonly { readonly model: string; readonly provider: string; readonly contextLength: number | null }[]
-  >;
+  /** Models the user may pick from, of the provider in use: its server's own list where there is one. */
+  knownModels(options?: { readonly fresh?: boolean }): Promise<ModelList>;
+  /** Where a switch would lead, and whether the model is there. Rejects where `switchModel` would. */
+  checkModel(request: { model: string; provider?: string | undefined }): Promise<CheckedModel>;
   /**
    * What a message points at with `@`, attached below it; null when it points at nothing or references are off here. An interrupt of the
    * agent rejects it with an `AbortError`.
@@ -102,6 +103,14 @@ export interface OpenAgent {
    * conversation that takes its place.
    */
   close(reason: EndReason, next?: string): Promise<void>;
+}
+
+export interface CheckedModel {
+  /** As it would be asked for, aliases resolved. */
+  readonly model: string;
+  readonly provider: string;
+  readonly baseUrl: string;
+  readonly check: NameCheck;
 }
 
 /** The assembly, and what of a conversation the loop need not know. */
@@ -222,11 +231,23 @@ export class Opened implements OpenAgent {
     return refreshFacts(home, { fetch, now: () => clock.now(), signal: this.#over.signal }, options);
   }
 
-  async knownModels() {
-    const { modelsOf } = await import("../llm/catalogue/facts.ts");
-    const { provider } = this.target;
-    const facts = await modelsOf(provider);
-    return facts.map(({ id, contextLength }) => ({ model: id, provider, contextLength }));
+  knownModels(options?: { readonly fresh?: boolean }): Promise<ModelList> {
+    return this.#modelsAt(this.target, options);
+  }
+
+  async checkModel(request: { model: string; provider?: string }): Promise<CheckedModel> {
+    const asked = { ...request, present: this.#chosen.providerName };
+    const { target, providerName, demo } = await nextTarget(this.#parts.request.home, asked);
+    const { checkName, isPublished } = await import("../llm/providers/model-list.ts");
+    const isKnown = demo || (await isPublished(target));
+    const check = isKnown ? { type: "listed" as const } : checkName(target.model, await this.#modelsAt(target));
+    return { model: target.model, provider: providerName, baseUrl: target.baseUrl, check };
+  }
+
+  async #modelsAt(target: Target, options?: { readonly fresh?: boolean }): Promise<ModelList> {
+    const { modelList } = await import("../llm/providers/model-list.ts");
+    const { clock } = this.#parts.request;
+    return modelList(target, { fetch, now: () => clock.now(), signal: this.#over.signal }, options);
   }
 
   async attachReferences(text: string): Promise<Expansion | null> {

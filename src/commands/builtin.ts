@@ -7,6 +7,7 @@ import { INFO_COMMANDS, TRANSCRIPT_COMMANDS } from "./info.ts";
 import { INSIGHT_COMMANDS } from "./insights.ts";
 import { LOOK_COMMANDS } from "./look.ts";
 import { MEMORY_COMMANDS } from "./memory.ts";
+import { MODEL_COMMANDS } from "./model.ts";
 import { PROMPT_COMMANDS } from "./prompt.ts";
 import { CommandRegistry } from "./registry.ts";
 import { ROLLBACK_COMMANDS } from "./rollback.ts";
@@ -28,6 +29,7 @@ export const builtinCommands = () =>
     ...ROLLBACK_COMMANDS,
     ...TRANSCRIPT_COMMANDS,
     ...CONFIG_COMMANDS,
+    ...MODEL_COMMANDS,
     ...SETTINGS_COMMANDS,
     ...DETAIL_COMMANDS,
     ...LOOK_COMMANDS,

@@ -37,6 +37,8 @@ const OTHER_NAMES: Readonly<Record<string, OtherName>> = {
       "Look at this project and write an AGENTS.md for it: what it is, how to build, run and test it, where things are, and its conventions. Keep it short.",
   },
   review: { offers: "Review the uncommitted changes of this project: mistakes first, then what could be simpler." },
+  login: { runs: "setup" },
+  connect: { runs: "setup" },
   // They happen in the shell.
   doctor: { says: "Run it in a shell: hermes doctor" },
   login: {

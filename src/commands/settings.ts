@@ -1,64 +1,6 @@
 // Commands that change how the agent works and what is shown of it.
 
-import { windowText } from "../agent/usage-meter.ts";
-import { messageOf } from "../kit/errors.ts";
-import { contextSize } from "../kit/formats.ts";
-import { isLocalEndpoint } from "../llm/providers/hosts.ts";
-import { parseModelFlags } from "../llm/providers/model-names.ts";
-import { type CommandContext, type CommandDefinition, typedWords } from "./context.ts";
-
-const model: CommandDefinition = {
-  name: "model",
-  aliases: ["provider"],
-  description: "show or switch the model",
-  category: "Configuration",
-  argsHint: "[model] [--provider p] [--global] [--refresh]",
-  async values(typed, { conversation }) {
-    const { words, last } = typedWords(typed);
-    if (words.some((word) => !word.startsWith("-")) && !last.startsWith("-")) return { replaces: last, values: [] };
-    if (last.startsWith("-"))
-      return { replaces: last, values: ["--global", "--provider", "--refresh"].map((value) => ({ value })) };
-    return { replaces: last, values: (await conversation.knownModels()).map(({ model: value }) => ({ value })) };
-  },
-  async run(args, ctx) {
-    const [name, provider, global, refresh] = parseModelFlags(args);
-    if (refresh)
-      ctx.say((await ctx.conversation.refreshModels({ force: true })) ?? "The list of models is up to date.");
-    // Uses the stored list now; a newer one is fetched for the next time.
-    else if (worthRefreshing(ctx)) void ctx.conversation.refreshModels();
-    const request = name ? { model: name, provider: provider || undefined } : await pickModel(ctx);
-    if (request === null) return;
-    try {
-      ctx.say(await ctx.conversation.switchModel({ ...request, global }));
-    } catch (error) {
-      const { target } = ctx.conversation;
-      ctx.warn(`${messageOf(error)} Still using ${target.model} (${target.provider}).`);
-    }
-  },
-};
-
-/** A server of one's own and the demo are in no published list. */
-function worthRefreshing({ conversation: { target, demo } }: CommandContext): boolean {
-  return !demo && !isLocalEndpoint(target.baseUrl);
-}
-
-async function pickModel(ctx: CommandContext): Promise<{ model: string; provider: string } | null> {
-  const { target } = ctx.conversation;
-  ctx.say(`Model: ${target.model} (${target.provider}), ${windowText(target)}`);
-  const known = await ctx.conversation.knownModels();
-  if (known.length === 0) {
-    ctx.say("/model NAME switches to another one.");
-    return null;
-  }
-  return ctx.pick(
-    "Switch to",
-    known.map((row) => ({ label: row.model, hint: hintOf(row), value: row })),
-  );
-}
-
-function hintOf({ provider, contextLength }: { provider: string; contextLength: number | null }): string {
-  return contextLength === null ? provider : `${provider} · ${contextSize(contextLength)}`;
-}
+import type { CommandDefinition } from "./context.ts";
 
 const yolo: CommandDefinition = {
   name: "yolo",
@@ -188,4 +130,4 @@ const setup: CommandDefinition = {
   },
 };
 
-export const SETTINGS_COMMANDS: readonly CommandDefinition[] = [setup, model, verbose, yolo, mode, reasoning, busy];
+export const SETTINGS_COMMANDS: readonly CommandDefinition[] = [setup, verbose, yolo, mode, reasoning, busy];
