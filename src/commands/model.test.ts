@@ -67,7 +67,10 @@ describe("/model", () => {
     await rig.type("/model swift-smal");
     const asked = rig.text();
     assert.match(asked, /^warning: http\S+ does not list a model "swift-smal"\./);
-    assert.match(asked, /Which model instead of "swift-smal"\?: swift-small \| Use swift-smal anyway \| Keep fake-model/);
+    assert.match(
+      asked,
+      /Which model instead of "swift-smal"\?: swift-small \| Use swift-smal anyway \| Keep fake-model/,
+    );
     assert.match(asked, /warning: Still using fake-model \(custom\)\.$/);
     assert.equal(rig.ctx.conversation.target.model, "fake-model");
     rig.picks.push(null);
@@ -90,7 +93,10 @@ describe("/model", () => {
     const rig = await commandRig(t, { "config.yaml": modelConfig(gone) });
     await gone.close();
     await rig.type("/model whatever");
-    assert.match(rig.text(), /^warning: Whether there is a model whatever could not be checked: [\s\S]*\nNow using whatever/);
+    assert.match(
+      rig.text(),
+      /^warning: Whether there is a model whatever could not be checked: [\s\S]*\nNow using whatever/,
+    );
     await rig.type("/model");
     assert.match(rig.text(), /warning: The list of models could not be read: .*\n\/model NAME switches/);
   });

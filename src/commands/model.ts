@@ -5,7 +5,13 @@ import { contextSize } from "../kit/formats.ts";
 import { isLocalEndpoint } from "../llm/providers/hosts.ts";
 import type { OfferedModel } from "../llm/providers/model-list.ts";
 import { parseModelFlags } from "../llm/providers/model-names.ts";
-import { type CommandContext, type CommandDefinition, type CommandValues, type PickItem, typedWords } from "./context.ts";
+import {
+  type CommandContext,
+  type CommandDefinition,
+  type CommandValues,
+  type PickItem,
+  typedWords,
+} from "./context.ts";
 
 interface Asked {
   readonly model: string;
@@ -26,7 +32,10 @@ const model: CommandDefinition = {
     if (words.some((word) => !word.startsWith("-"))) return { replaces: last, values: [] };
     const { models } = await ctx.conversation.knownModels();
     const named = models.map((row) => ({ value: row.id, about: factsOf(row).filter(Boolean).join(" · ") }));
-    return { replaces: last, values: [...(await aliases(ctx)).map(({ name, to }) => ({ value: name, about: to })), ...named] };
+    return {
+      replaces: last,
+      values: [...(await aliases(ctx)).map(({ name, to }) => ({ value: name, about: to })), ...named],
+    };
   },
   async run(args, ctx) {
     const anyway = /(?:^|\s)--anyway(?=\s|$)/;
@@ -36,7 +45,9 @@ const model: CommandDefinition = {
     // Uses the stored list now; a newer one is fetched for the next time.
     else if (worthRefreshing(ctx)) void ctx.conversation.refreshModels();
     try {
-      const asked: Asked | null = name ? { model: name, provider: provider || undefined } : await pickModel(ctx, refresh);
+      const asked: Asked | null = name
+        ? { model: name, provider: provider || undefined }
+        : await pickModel(ctx, refresh);
       if (asked === null) return;
       const sure = name === "" || anyway.test(args) ? asked : await checked(asked, ctx);
       if (sure === null) return stillUsing(ctx, "");
@@ -93,7 +104,10 @@ async function pickModel(ctx: CommandContext, fresh: boolean): Promise<Asked | n
     ctx.say("/model NAME switches to another one; hermes model connects a provider.");
     return null;
   }
-  const selected = Math.max(0, rows.findIndex(({ current }) => current));
+  const selected = Math.max(
+    0,
+    rows.findIndex(({ current }) => current),
+  );
   const from = source === "server" ? `offered by ${target.baseUrl}` : "as published";
   return ctx.pick<Asked>(`Switch to (${from}; per million tokens in / out)`, rows, { selected });
 }

@@ -112,8 +112,10 @@ export class ChoiceList<T> implements Component {
   }
 
   #head({ choice, index }: Row<T>, current: boolean): string {
-    const { numbers = true, multiple, choices } = this.#options;
-    const number = numbers === false ? "" : index < 0 ? "   " : `${index + 1}. `;
+    const { numbers = true, multiple, choices, filter } = this.#options;
+    const digits = filter ? String(choices.length).length : 0;
+    const shownNumber = index < 0 ? " ".repeat(digits + 2) : `${String(index + 1).padStart(digits)}. `;
+    const number = numbers === false ? "" : shownNumber;
     const box = multiple ? (this.#checked.has(index) ? "[x] " : "[ ] ") : "";
     const mark = choices.some((one) => one.current) ? (choice.current ? "● " : "  ") : "";
     return `${current ? "❯ " : "  "}${number}${box}${mark}`;

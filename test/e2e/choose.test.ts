@@ -12,7 +12,7 @@ describe("lists that fill the terminal", { skip: tmuxMissing() }, () => {
     await screen.press("Enter");
     await screen.waitFor("Toolsets on cli");
     await screen.type("term");
-    await screen.waitFor(/filter: term\n❯ \d+\. \[x\] terminal/);
+    await screen.waitFor(/filter: term\n❯ +\d+\. \[x\] terminal/);
     await screen.resize(60, 12);
     await screen.press("Space");
     await screen.waitFor(/\[ \] terminal/);
@@ -30,7 +30,7 @@ describe("lists that fill the terminal", { skip: tmuxMissing() }, () => {
     await using chat = await TerminalScreen.start(["-z", "hello from here"], { home });
     assert.equal(await chat.exitCode(), 0);
     await using screen = await TerminalScreen.start(["sessions", "browse", "--source", "cli"], { home });
-    await screen.waitFor(/Sessions \(1\)\n\n❯ hello from here +just now +\d{8}_\d{6}_\w{6} +cli/);
+    await screen.waitFor(/Sessions \(1\)\n\n +type to search\n❯ hello from here +just now +\d{8}_\d{6}_\w{6} +cli/);
     await screen.press("C-c");
     assert.equal(await screen.exitCode(), 0);
     assert.doesNotMatch(await screen.text(), /Sessions/);

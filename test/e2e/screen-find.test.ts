@@ -1,10 +1,11 @@
 // Finding things on the screen: conversations, models, messages; and leaving without a trace when something is not there.
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { describe, test } from "node:test";
+import { after, before, describe, test } from "node:test";
 import { pathToFileURL } from "node:url";
+import { ModelServer } from "../support/model-server/server.ts";
 import { repository, runHermes } from "../support/run-hermes.ts";
-import { tempHome } from "../support/temp-home.ts";
+import { modelConfig, tempHome } from "../support/temp-home.ts";
 import { TerminalScreen, tmuxMissing } from "../support/terminal-screen.ts";
 
 describe("a conversation that is not there", { skip: tmuxMissing() }, () => {
@@ -36,5 +37,75 @@ describe("a conversation that is not there", { skip: tmuxMissing() }, () => {
     await screen.waitFor("over");
     await screen.say("typed later");
     assert.match(await screen.waitFor("read:"), /^read: typed later$/m);
+  });
+});
+
+describe("pickers on the screen", { skip: tmuxMissing() }, () => {
+  let server: ModelServer;
+  before(async () => {
+    server = await ModelServer.start();
+    server.models = ["fake-model", ...Array.from({ length: 40 }, (_, n) => `vendor/model-${n}`)];
+    server.window = 65_536;
+    server.otherwise((request) => ({ text: `Answer ${request.body.messages.length}` }));
+  });
+  after(() => server.close());
+
+  test("models, messages and conversations are found by typing, with one key after Ctrl+X", async () => {
+    await using home = await tempHome({ "config.yaml": modelConfig(server) });
+    const earlier = await runHermes(["-z", "the narwhal question"], { home });
+    assert.equal(earlier.code, 0, earlier.stderr);
+    await using screen = await TerminalScreen.start([], { home, columns: 80, rows: 24 });
+    await screen.waitFor("fake-model");
+    await screen.type("a draft");
+    await screen.press("C-x");
+    await screen.press("m");
+    await screen.waitFor(/❯ +1\. ● fake-model +65\.5K +included +custom\n/);
+    await screen.type("model-37");
+    await screen.waitFor(/filter: model-37\n❯ 39\. {3}vendor\/model-37 +65\.5K/);
+    await screen.press("Enter");
+    await screen.waitFor("Now using vendor/model-37 (custom), 65.5K tokens");
+    await screen.waitFor(/❯ a draft/, { history: false });
+    await screen.press("C-c");
+    await screen.say("/model vendor/model-99");
+    await screen.waitFor(/does not list a model "vendor\/model-99"/);
+    await screen.press("Escape");
+    await screen.waitFor("Still using vendor/model-37 (custom).");
+
+    await screen.say("first of mine");
+    await screen.waitFor(/^ *Answer 2$/m);
+    await screen.say("second of mine");
+    await screen.waitFor(/^ *Answer 4$/m);
+    await screen.press("C-x");
+    await screen.press("f");
+    await screen.waitFor(/1\. \(after the last answer: copy everything\)/);
+    await screen.type("second");
+    await screen.waitFor(/filter: second\n❯ 2\. second of mine[\s\S]*⚕ Answer 4/);
+    await screen.press("Enter");
+    await screen.waitFor("This is a branch of");
+    await screen.waitFor(/❯ second of mine\n/, { history: false });
+    await screen.press("C-c");
+    await screen.say("another second");
+    await screen.waitFor("another second");
+    await screen.waitFor(/another second[\s\S]*Answer 4/);
+    const sent = server.last.body.messages.filter((message: { role: string }) => message.role === "user");
+    assert.deepEqual(
+      sent.map((message: { content: string }) => message.content),
+      ["first of mine", "another second"],
+    );
+
+    await screen.press("C-x");
+    await screen.press("s");
+    await screen.waitFor(/type to search\n[\s\S]*└ [\s\S]*the narwhal question +\S+ \S+ +\d{8}_\d{6}_\w{6}/);
+    await screen.type("narwhal");
+    await screen.waitFor(/filter: narwhal\n❯ \d\. +the narwhal question[\s\S]*❯ the narwhal question\n +⚕ Answer 2/);
+    await screen.press("Enter");
+    await screen.waitFor(/resumed .*, 2 messages/);
+    await screen.type("/tools disable ter");
+    await screen.waitFor(/→ terminal +\S/);
+    await screen.press("Tab");
+    await screen.waitFor(/❯ \/tools disable terminal/, { history: false });
+    await screen.press("C-c");
+    await screen.say("/quit");
+    assert.equal(await screen.exitCode(), 0);
   });
 });

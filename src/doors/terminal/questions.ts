@@ -230,7 +230,7 @@ export class Questions {
       choices,
       theme: this.#options.theme,
       ...look,
-      ...(look.preview ? { rows: () => rowsBeside(this.#tui.terminal.rows) } : {}),
+      ...(look.filter ? { rows: () => rowsIn(this.#tui.terminal.rows, look.preview !== undefined) } : {}),
       onChange: () => this.#tui.requestRender(),
       onTake: (values) => this.#close(() => taken(values)),
       onCancel: () => this.cancel(),
@@ -292,8 +292,8 @@ export class Questions {
   }
 }
 
-/** Rows of a list above its preview, so that title and input stay in sight. */
-const rowsBeside = (rows: number) => Math.max(4, Math.min(12, rows - PREVIEW_ROWS - 9));
+/** Rows of a list, so that its title, a preview and the input stay in sight. */
+const rowsIn = (rows: number, preview: boolean) => Math.max(4, Math.min(20, rows - (preview ? PREVIEW_ROWS + 9 : 14)));
 
 /** An input whose text is never drawn. */
 function masked(input: Input): Component & { focused: boolean } {

@@ -78,7 +78,11 @@ async function ask(place: Place, ports: ListPorts, fresh: boolean): Promise<Endp
 }
 
 /** Published of its provider: then its server need not be asked. A server of one's own has what it has. */
-export async function isPublished({ provider, model, baseUrl }: Pick<Target, "provider" | "model" | "baseUrl">): Promise<boolean> {
+export async function isPublished({
+  provider,
+  model,
+  baseUrl,
+}: Pick<Target, "provider" | "model" | "baseUrl">): Promise<boolean> {
   if (provider === "custom" || isLocalEndpoint(baseUrl)) return false;
   return (await modelFacts(provider, model, baseUrl)) !== null;
 }
