@@ -105,7 +105,7 @@ export interface OpenAgent {
   close(reason: EndReason, next?: string): Promise<void>;
 }
 
-export interface CheckedModel {
+interface CheckedModel {
   /** As it would be asked for, aliases resolved. */
   readonly model: string;
   readonly provider: string;

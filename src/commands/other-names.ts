@@ -41,11 +41,7 @@ const OTHER_NAMES: Readonly<Record<string, OtherName>> = {
   connect: { runs: "setup" },
   // They happen in the shell.
   doctor: { says: "Run it in a shell: hermes doctor" },
-  login: {
-    says: "Connect a provider: /setup (in a shell: hermes setup). Another key for one you use: hermes auth add",
-  },
-  logout: { says: "Remove a key in a shell: hermes auth remove" },
-  connect: { says: "Connect a provider: /setup (in a shell: hermes setup)" },
+  logout: { says: "Remove a key in a shell: hermes logout" },
   upgrade: { says: "Update in a shell, the way you installed it." },
   hooks: { says: "Hooks are managed in a shell: hermes hooks" },
   bug: { says: "hermes doctor collects what a report needs." },
