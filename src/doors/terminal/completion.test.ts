@@ -22,6 +22,7 @@ before(async () => {
   await writeFile(join(folder, "src", "main.ts"), "x");
   await writeFile(join(folder, "src", "数据.txt"), "x".repeat(2048));
   await writeFile(join(folder, "secret.log"), "x");
+  await writeFile(join(folder, "src", "main\u001b[8m.ts"), "x"); // drawn, it would hide the words behind it
   await writeFile(join(folder, ".gitignore"), "*.log\n");
   const files = new ProjectFiles(folder, () => 0);
   completion = new Completion({

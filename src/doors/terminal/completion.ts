@@ -9,6 +9,7 @@ import type { CommandDefinition, CommandValues } from "../../commands/context.ts
 import { type CommandRegistry, subcommandsOf } from "../../commands/registry.ts";
 import type { MenuSkill } from "../../commands/skills.ts";
 import { formatReferenceValue } from "../../prompt/references/grammar.ts";
+import { printable } from "../terminal-text.ts";
 import type { ChatRequest } from "../typed-input.ts";
 import type { ScreenSkin } from "./screen-skin.ts";
 
@@ -27,6 +28,8 @@ const MAX_STACKED = 5;
 /** `_` and `-` are one thing in a skill's name. */
 const slugLike = (typed: string) => typed.toLowerCase().replaceAll("_", "-");
 
+const hasControls = (text: string) => /[\x00-\x1f\x7f-\x9f]/.test(text);
+
 export class Completion implements AutocompleteProvider {
   readonly #sources: CompletionSources;
 
@@ -42,7 +45,11 @@ export class Completion implements AutocompleteProvider {
   ): Promise<AutocompleteSuggestions | null> {
     const before = (lines[line] ?? "").slice(0, col);
     const found = (await this.#command(before, line)) ?? (await this.#word(before, force));
-    return found && found.items.length > 0 ? found : null;
+    // A name with control characters would be drawn by the terminal; whoever wants such a file types its name.
+    const items = found?.items
+      .filter(({ value, label }) => !hasControls(value + label))
+      .map((item) => (item.description ? { ...item, description: printable(item.description) } : item));
+    return found && items && items.length > 0 ? { ...found, items } : null;
   }
 
   applyCompletion(lines: string[], line: number, col: number, item: AutocompleteItem, prefix: string) {

@@ -5,7 +5,7 @@ import type { OpenHome } from "../../home/open.ts";
 import { PRODUCT, VERSION } from "../../home/paths.ts";
 import { contextSize, plural } from "../../kit/formats.ts";
 import { type HistoryMessage, textOf } from "../../llm/messages.ts";
-import { cellWidth, cut, padCells, type Theme } from "../terminal-text.ts";
+import { cellWidth, cut, padCells, printable, type Theme } from "../terminal-text.ts";
 import type { ChatRequest } from "../typed-input.ts";
 import type { Transcript } from "./transcript.ts";
 
@@ -70,7 +70,7 @@ export class Header implements Component {
     const servers = await this.#servers();
     let latest: readonly BannerServer[] = [];
     this.#opened = {
-      model: target.model,
+      model: printable(target.model),
       provider: target.provider,
       contextLength: target.contextLength,
       sessionId: agent.sessionId,
@@ -101,7 +101,7 @@ export class Header implements Component {
     const { profile } = home.paths;
     const compact = home.config().display.compact;
     return banner(
-      { profile, cwd: home.display(cwd), opened: this.#opened, skills: this.#skills, compact },
+      { profile, cwd: printable(home.display(cwd)), opened: this.#opened, skills: this.#skills, compact },
       width,
       this.#theme,
     );

@@ -171,7 +171,7 @@ export class ShellBlock extends CachedBlock {
   protected draw(width: number): string[] {
     const { user, dim, warn } = this.#theme;
     const head = wrapColumns(`! ${this.#command}`, width).map(user);
-    const shown = printable(this.#output).replace(/\n+$/, "");
+    const shown = printable(this.#output).trimEnd();
     const lines = shown === "" ? [] : wrapColumns(shown, Math.max(1, width - 2)).map((line) => `  ${line}`);
     const note = (left: number) => dim(cut(`  … ${plural(left, "line")} left out`, width));
     if (!this.#end) {

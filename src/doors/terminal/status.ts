@@ -64,7 +64,7 @@ export class Status implements Component {
     if (!present) return [this.#theme.dim(cut("connecting ...", width))];
     const { target } = present;
     const facts = {
-      model: target.model,
+      model: printable(target.model),
       contextUsed: this.#contextUsed,
       contextLength: target.contextLength,
       totals: this.#totals,
