@@ -15,7 +15,7 @@ import type { ExecuteOptions, ExecuteResult } from "../sandbox/environment.ts";
 import { placeLine, placeWords } from "../sandbox/open.ts";
 import type { EndReason, SessionStore } from "../sessions/store.ts";
 import type { AgentSkills } from "../skills/open.ts";
-import { processTable } from "../tools/terminal/processes.ts";
+import { processTable, type TrackedProcess } from "../tools/terminal/processes.ts";
 import { sizeLimits } from "../tools/toolset/results.ts";
 import type { WorkMode } from "../tools/toolset/work-mode.ts";
 import { type Agent, AgentBusyError } from "./agent.ts";
@@ -67,7 +67,14 @@ export interface OpenAgent {
   /** How far the agent may go by itself. The model hears of a change with the next message. */
   workMode: WorkMode;
   /** What the agent started in the background and has not ended. */
-  readonly processes: { readonly running: number; stopAll(): Promise<number> };
+  readonly processes: {
+    readonly running: number;
+    /** Oldest first; those that ended are kept for a while. */
+    list(): readonly Pick<TrackedProcess, "id" | "command" | "startedAt" | "exitCode" | "output">[];
+    /** False when it does not run. */
+    stop(id: string): Promise<boolean>;
+    stopAll(): Promise<number>;
+  };
   /** The sub-agents of the running turn. */
   readonly subagents: ChildTable;
   /** How hard the model thinks from the next turn on: none, minimal, low, medium, high, xhigh; empty = the provider's default. */
@@ -217,7 +224,13 @@ export class Opened implements OpenAgent {
   }
 
   get processes(): OpenAgent["processes"] {
-    return this.#parts.assembly.tools.state.of(processTable);
+    const table = this.#parts.assembly.tools.state.of(processTable);
+    return {
+      running: table.running,
+      list: () => table.started,
+      stop: (id) => table.stop(id),
+      stopAll: () => table.stopAll(),
+    };
   }
 
   async setReasoning(effort: string): Promise<void> {

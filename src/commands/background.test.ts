@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { commandRig } from "../../test/support/command-rig.ts";
+import { ModelServer } from "../../test/support/model-server/server.ts";
+import { modelConfig } from "../../test/support/temp-home.ts";
 import { findLatest } from "../sessions/session-id.ts";
 
 async function until(done: () => boolean): Promise<void> {
@@ -16,7 +18,8 @@ test("a prompt in the background has a session of its own and leaves the convers
   const id = /^▶ (bg_\d{6}_[0-9a-f]{6}) started: what can you do\?$/.exec(started)?.[1] ?? "";
   assert.notEqual(id, "", started);
   await rig.type("/agents");
-  assert.match(rig.text(), new RegExp(`background {3}${id} .*what can you do`));
+  // The rig takes the first row of a list, then the first thing to do with it.
+  assert.match(rig.text(), /^Running work: what can you do\?\n.*: Show its output \| Stop it\nbackground bg_/s);
   await until(() => rig.heard.length > 0);
   assert.match(rig.text(), new RegExp(`^${id} done: .`));
   const messages = await rig.ctx.store.load(id);
@@ -43,9 +46,10 @@ test("it is stopped by its id; wrong words are answered with the right ones", as
   assert.match(rig.text(), new RegExp(`⏹ ${id} is being stopped\\.\\n${id} (stopped|done): `));
   const cases = [
     ["/background", /needs a prompt/],
-    ["/agents stop", /needs the id/],
+    ["/agents stop", /needs an id/],
     ["/agents stop bg_0", /Nothing called "bg_0" runs/],
-    ["/agents dance", /stop, pause and resume/],
+    ["/agents show", /needs an id/],
+    ["/agents dance", /show, stop, pause and resume/],
     ["/agents pause", /No further sub-agents/],
     ["/tasks", /paused/],
     ["/agents resume", /may be started again/],
@@ -54,4 +58,26 @@ test("it is stopped by its id; wrong words are answered with the right ones", as
     await rig.type(line);
     assert.match(rig.text(), said);
   }
+});
+
+test("a process of the agent's is listed, looked into and stopped; its end stays to be seen", async (t) => {
+  const server = await ModelServer.start();
+  t.after(() => server.close());
+  const rig = await commandRig(t, { "config.yaml": `${modelConfig(server)}terminal:\n  sandbox: off\n` });
+  const command = "echo up and running; exec sleep 60";
+  server.script({ toolCalls: [{ name: "terminal", arguments: { command, background: true } }] }, { text: "started" });
+  await rig.chat("start it");
+  const { processes } = rig.ctx.conversation;
+  const [started] = processes.list();
+  assert.ok(started);
+  await until(() => started.output.includes("up and running"));
+  await rig.type(`/tasks show ${started.id}`);
+  assert.match(rig.text(), new RegExp(`^process ${started.id} · \\d+s\\necho up and running; .*\\n\\nup and running$`));
+  await rig.type(`/tasks stop ${started.id}`);
+  assert.match(rig.text(), /is being stopped/);
+  assert.equal(rig.ctx.conversation.processes.running, 0);
+  await rig.type(`/tasks stop ${started.id}`);
+  assert.match(rig.text(), /has ended already/);
+  await rig.type("/tasks");
+  assert.match(rig.text(), /Show its output\nprocess .* · exit -?\d+\n/);
 });

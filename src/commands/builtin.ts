@@ -15,15 +15,16 @@ import { SESSION_COMMANDS } from "./session.ts";
 import { SETTINGS_COMMANDS } from "./settings.ts";
 import { SKILL_COMMANDS } from "./skills.ts";
 import { LIBRARY_COMMANDS } from "./skills-library.ts";
+import { TASK_COMMANDS } from "./tasks.ts";
 import { MCP_COMMANDS, PLUGIN_COMMANDS, TOOL_COMMANDS } from "./tools.ts";
-import { BACKGROUND_COMMANDS, TURN_COMMANDS } from "./turns.ts";
+import { TURN_COMMANDS } from "./turns.ts";
 /** A fresh registry with the built-in commands. Plugins and skills add to a door's own copy. */
 export const builtinCommands = () =>
   new CommandRegistry([
     ...CONVERSATION_COMMANDS,
     ...FORK_COMMANDS,
     ...TURN_COMMANDS,
-    ...BACKGROUND_COMMANDS,
+    ...TASK_COMMANDS,
     ...COMPRESSION_COMMANDS,
     ...SESSION_COMMANDS,
     ...ROLLBACK_COMMANDS,

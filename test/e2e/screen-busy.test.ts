@@ -66,7 +66,11 @@ describe("the screen while the agent works", { skip: tmuxMissing() }, () => {
     await screen.say("good morning");
     await screen.waitFor("Morning.");
     await screen.say("/agents");
-    await screen.waitFor(new RegExp(`background +${id} .*count the herons`));
+    await screen.waitFor(new RegExp(`❯ 1\\. count the herons +background .*${id}`));
+    await screen.press("Enter");
+    await screen.waitFor("2. Stop it");
+    await screen.press("Escape");
+    await screen.waitForGone("2. Stop it");
     counted.resolve();
     await screen.waitFor("Forty-two herons.");
     await screen.waitFor(new RegExp(`▶ ${id} · count the herons`));

@@ -7,7 +7,7 @@ function child(id: string) {
   const gone = Promise.withResolvers<void>();
   const stopped: string[] = [];
   const active: ActiveChild = {
-    ...{ id, goal: `goal of ${id}`, model: "m", startedAt: 0, gone: gone.promise },
+    ...{ id, goal: `goal of ${id}`, model: "m", sessionId: "s", startedAt: 0, gone: gone.promise },
     interrupt: () => {
       stopped.push(id);
       gone.resolve();

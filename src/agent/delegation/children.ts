@@ -11,6 +11,8 @@ export interface ActiveChild {
   readonly id: string;
   readonly goal: string;
   readonly model: string;
+  /** Where what it says is stored. */
+  readonly sessionId: string;
   /** Milliseconds since the epoch. */
   readonly startedAt: number;
   /** Stops its turn; its report says so. */

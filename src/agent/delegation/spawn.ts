@@ -118,6 +118,9 @@ async function oneChild(birth: Birth, call: ParentCall): Promise<ChildReport> {
       id,
       goal: task.goal,
       model: model.target.model,
+      get sessionId() {
+        return child.agent.sessionId;
+      },
       startedAt: began,
       interrupt: () => stop.abort(),
       gone: gone.promise,

@@ -186,6 +186,14 @@ const KEYS: readonly KeyRow[] = [
     help: "edit, delete, move or send the queued messages",
   },
   {
+    keys: ["ctrl+x b"],
+    action: "show_tasks",
+    run: (screen) => screen.submit("/tasks"),
+    ...steer,
+    shown: "Ctrl+X b",
+    help: "show and stop background prompts, sub-agents and processes",
+  },
+  {
     keys: ["ctrl+c"],
     action: "ctrl_c",
     anywhere: true,

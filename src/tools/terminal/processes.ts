@@ -122,6 +122,21 @@ class ProcessTable {
     return this.#own().length;
   }
 
+  /** What this agent started, oldest first. */
+  get started(): readonly TrackedProcess[] {
+    return [...this.#processes.values()].filter(({ child }) => child !== null);
+  }
+
+  /** The user ends one; the model is not told. False when it does not run. */
+  async stop(id: string): Promise<boolean> {
+    const process = this.#own().find((one) => one.id === id);
+    if (!process) return false;
+    process.consumed = true;
+    await process.child?.kill();
+    await process.ended;
+    return true;
+  }
+
   /** Ends every process this agent started; resolves to how many there were. */
   async stopAll(): Promise<number> {
     const running = this.#own();
