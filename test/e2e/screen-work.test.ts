@@ -61,18 +61,21 @@ describe("the work on the screen", { skip: tmuxMissing() }, () => {
       /\nResult\n\nSee the docs \(https:\/\/docs\.test\/a\):\n\n- a point[^\n]*\n {2}\S[\s\S]*\n {2}ts\n {2}const a = 1;\n\n Name │ +n\n/,
     );
 
+    const before = await screen.text({ history: true });
     await screen.press("C-o");
     await screen.waitFor(
-      /💻 \$ for i in 1 2[^\n]*\n {2}\$ for i[\s\S]*step 7 of many\n {2}over\n.*call 2 of 2 .*Esc closes/,
+      /💻 \$ for i in 1 2[^\n]*\n\n {2}\$ for i[\s\S]*step 7 of many\n {2}over\n+call 2 of 2 .*Esc closes/,
     );
     await screen.press("Left");
-    await screen.waitFor(/✓ look around\n {2}▸ build it\n.*call 1 of 2/, { history: false });
+    await screen.waitFor(/✓ look around\n {2}▸ build it\n+call 1 of 2/, { history: false });
     await screen.press("C-o");
     await screen.waitForGone("call 1 of 2");
     await screen.press("C-t");
-    await screen.waitFor(/Thinking of the last turn\n {2}I should plan first\./, { history: false });
+    await screen.waitFor(/Thinking of the last turn\n\n {2}I should plan first\./, { history: false });
     await screen.press("Escape");
     await screen.waitForGone("Thinking of the last turn");
+    const uncounted = (shown: string) => shown.replace(/\d+s/g, "");
+    assert.equal(uncounted(await screen.text({ history: true })), uncounted(before), "everything is where it was");
 
     await screen.say("/undo");
     await screen.waitFor(/❯ \/undo\n\n↶ One message taken back/);

@@ -73,7 +73,7 @@ test("text from outside is shown without its fence, and no control sequence of i
   );
 });
 
-function inspect(count: number, rows = 16) {
+function inspect(count: number, rows = 8) {
   let closed = 0;
   const pages = Array.from({ length: count }, (_, i) =>
     pageOfCall({
@@ -94,11 +94,11 @@ function inspect(count: number, rows = 16) {
 
 test("the window begins with the end of the last call's output, scrolls, and turns to earlier calls", () => {
   const { inspector, text, closed } = inspect(2);
-  assert.match(text(), /^💻 \$ cmd1 {2}0\.1s\n {2}line 15\n[\s\S]*line 19\ncall 2 of 2 · lines 17–21 of 21/);
+  assert.match(text(), /^💻 \$ cmd1 {2}0\.1s\n\n {2}line 15\n[\s\S]*line 19\ncall 2 of 2 · lines 17–21 of 21/);
   inspector.handleInput("\u001b[A");
-  assert.match(text(), /0\.1s\n {2}line 14\n/);
+  assert.match(text(), /0\.1s\n\n {2}line 14\n/);
   inspector.handleInput("\u001b[H");
-  assert.match(text(), /0\.1s\n {2}\$ cmd1\n/);
+  assert.match(text(), /0\.1s\n\n {2}\$ cmd1\n/);
   inspector.handleInput("\u001b[D");
   assert.match(text(), /cmd0[\s\S]*call 1 of 2/);
   inspector.handleInput("\u001b[D");
@@ -110,5 +110,5 @@ test("the window begins with the end of the last call's output, scrolls, and tur
 test("thinking is read from its beginning", () => {
   const pages = [pageOfText("Thinking", Array.from({ length: 30 }, (_, n) => `thought ${n}`).join("\n"))];
   const window = new Inspector({ pages, theme, height: () => 16, onClose: () => undefined, onChange: () => undefined });
-  assert.match(window.render(80).join("\n"), /^Thinking\n {2}thought 0\n/);
+  assert.match(window.render(80).join("\n"), /^Thinking\n\n {2}thought 0\n/);
 });

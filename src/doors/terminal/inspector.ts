@@ -1,5 +1,5 @@
-// Ctrl+O and Ctrl+T: a window above the input on what scrolled by in one line, or not at all: the output of calls, the thinking of the
-// last turn. It opens here and not in place, because lines that have scrolled away belong to the terminal.
+// Ctrl+O and Ctrl+T: the whole terminal for what scrolled by in one line, or not at all: the output of calls, the thinking of the last
+// turn. It is not opened in place, because lines that have scrolled away belong to the terminal.
 import { type Component, matchesKey } from "@earendil-works/pi-tui";
 import { feedRow, feedSuffix } from "../feed.ts";
 import { cut, printable, type Theme, wrapLines } from "../terminal-text.ts";
@@ -42,8 +42,8 @@ interface InspectorOptions {
   onChange(): void;
 }
 
-/** Rows of the screen that are not the window's: the input, the status line, the window's own edges. */
-const OTHER_ROWS = 11;
+/** Title, a blank line, and the line with the keys. */
+const OTHER_ROWS = 3;
 const LEAST_ROWS = 5;
 
 export class Inspector implements Component {
@@ -68,13 +68,13 @@ export class Inspector implements Component {
     const shown = rows.slice(this.#top, this.#top + room);
     const place = rows.length > room ? `lines ${this.#top + 1}–${this.#top + shown.length} of ${rows.length}` : "";
     const count = pages.length > 1 ? `call ${this.#page + 1} of ${pages.length}` : "";
-    const keys = [place && "↑↓ PgUp PgDn scroll", count && "← → other calls", "Esc closes"].filter(
-      (part) => part !== "",
-    );
+    const keys = ["Esc closes", place && "↑↓ scroll", count && "← → other calls"].filter((part) => part !== "");
     const foot = [count, place, ...keys].filter((part) => part !== "").join(" · ");
     return [
       theme.bold(cut(pages[this.#page]?.title ?? "", width)),
+      "",
       ...(shown.length === 0 ? [theme.dim("  (nothing)")] : shown.map((row) => cut(`  ${row}`, width))),
+      ...Array.from({ length: room - Math.max(1, shown.length) }, () => ""),
       theme.dim(cut(foot, width)),
     ];
   }

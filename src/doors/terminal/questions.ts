@@ -64,10 +64,10 @@ export class Questions {
     this.#shown?.cancel();
   }
 
-  /** Something to look at in the place of a question; a question of the agent takes it away. */
-  showPanel(panel: Component): void {
+  /** The keys belong to something that is looked at, as to a question; a question of the agent takes it away. */
+  showPanel(panel: Component, onClose: () => void): void {
     this.#line(() => {
-      this.#open([panel], panel, null, () => undefined);
+      this.#open([], panel, null, onClose);
       this.#panelOpen = true;
     });
   }

@@ -88,6 +88,39 @@ export class ScreenTerminal extends ProcessTerminal {
 
 /** The renderer, which draws nothing but text and colours whatever its parts hand it. */
 export class DrawnScreen extends TuiMainScreen {
+  #cover: Component | null = null;
+  #covering = "";
+
+  /** Draws this alone, on the terminal's other screen: what is below comes back as it was, with its scrollback. */
+  cover(component: Component): void {
+    this.renderNow();
+    this.#cover = component;
+    this.#covering = "";
+    this.terminal.write("\u001b[?1049h");
+    this.requestRender();
+  }
+
+  uncover(): void {
+    if (this.#cover === null) return;
+    this.#cover = null;
+    this.terminal.write("\u001b[?1049l");
+    this.requestRender();
+  }
+
+  override stop(): void {
+    this.uncover();
+    super.stop();
+  }
+
+  protected override doRender(): void {
+    if (this.#cover === null) return super.doRender();
+    const { columns, rows } = this.terminal;
+    const lines = onlyStyled(this.#cover.render(columns), columns, OWN_LINKS).slice(0, rows);
+    const frame = `\u001b[H${lines.map((line) => `${line}\u001b[0m\u001b[K`).join("\r\n")}\u001b[J`;
+    if (frame !== this.#covering) this.terminal.write(`\u001b[?2026h\u001b[?25l${frame}\u001b[?2026l`);
+    this.#covering = frame;
+  }
+
   override start(): void {
     // Links are made by `links.ts`, which shows the address beside the words; asking tmux about them would take a process.
     setCapabilityOverrides({ hyperlinks: false });

@@ -1,6 +1,6 @@
 // The interactive screen: transcript above, input below, everything driven by events.
 
-import type { Component, TuiMainScreen } from "@earendil-works/pi-tui";
+import type { Component } from "@earendil-works/pi-tui";
 import type { Agent } from "../../agent/agent.ts";
 import { BackgroundTasks } from "../../agent/background.ts";
 import type { AgentEvent } from "../../agent/events.ts";
@@ -46,7 +46,7 @@ class Screen {
   readonly #skin: ScreenSkin;
   readonly #theme;
   readonly #terminal: ScreenTerminal;
-  readonly #tui: TuiMainScreen;
+  readonly #tui: DrawnScreen;
   readonly #transcript: Transcript;
   readonly #attention: Attention;
   readonly #questions: Questions;
@@ -156,7 +156,7 @@ class Screen {
       theme: this.#theme,
       transcript: this.#transcript,
       questions: this.#questions,
-      height: () => this.#tui.terminal.rows,
+      screen: this.#tui,
       refresh: () => this.#refresh(),
       busy: () => this.#busy,
     });

@@ -8,6 +8,7 @@ import { type HistoryMessage, textOf } from "../../llm/messages.ts";
 import { cut, printable, type Theme } from "../terminal-text.ts";
 import type { Page } from "./inspector.ts";
 import type { Questions } from "./questions.ts";
+import type { DrawnScreen } from "./screen-terminal.ts";
 import { TODO_MARKS } from "./tool-details.ts";
 import type { Transcript } from "./transcript.ts";
 
@@ -15,7 +16,7 @@ interface WorkParts {
   readonly theme: Theme;
   readonly transcript: Transcript;
   readonly questions: Questions;
-  height(): number;
+  readonly screen: Pick<DrawnScreen, "cover" | "uncover" | "terminal">;
   refresh(): void;
   busy(): boolean;
 }
@@ -80,10 +81,13 @@ export class WorkView {
   }
 
   async #open(pages: readonly Page[]): Promise<void> {
-    const { theme, questions, height, refresh } = this.#parts;
+    const { theme, questions, screen, refresh } = this.#parts;
     const { Inspector } = await import("./inspector.ts");
-    questions.showPanel(new Inspector({ pages, theme, height, onClose: () => questions.cancel(), onChange: refresh }));
-    refresh();
+    if (questions.open) return;
+    const height = () => screen.terminal.rows;
+    const inspector = new Inspector({ pages, theme, height, onClose: () => questions.cancel(), onChange: refresh });
+    screen.cover(inspector);
+    questions.showPanel(inspector, () => screen.uncover());
   }
 }
 
