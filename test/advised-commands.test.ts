@@ -12,7 +12,7 @@ const root = join(import.meta.dirname, "..");
 // Commands of other versions of the program; one that is added here is simply found among the commands.
 const ELSEWHERE = new Set(
   `acp cron curator dashboard gateway kanban pairing send
-  uninstall update webhook`.split(/\s+/),
+  uninstall webhook`.split(/\s+/),
 );
 /** These speak of commands that others may type, and advise none. */
 const NOT_ADVICE = new Set(["src/safety/danger/own.ts", "src/prompt/blocks.ts"]);

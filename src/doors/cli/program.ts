@@ -135,6 +135,7 @@ export const SUBCOMMANDS: readonly Subcommand[] = [
   { name: "status", summary: "profile, model, keys and sessions at a glance", load: () => import("./status.ts") },
   { name: "tools", summary: "which tools the agent may use", load: () => import("./tools.ts") },
   { name: "trust", summary: "folders whose programs may run by themselves", load: () => import("./trust.ts") },
+  { name: "update", summary: "install the newest version", load: () => import("./update.ts") },
   { name: "usage", summary: "tokens and money spent", load: () => import("./usage.ts") },
   { name: "version", summary: "version, runtime and install path", load: () => import("./version.ts") },
 ];

@@ -62,10 +62,11 @@ export async function runSlashOnce(text: string, request: ChatRequest, conversat
     commands: () => helpText(commandsOf(registry, request, SURFACE).all()),
     skillCommands: () => menuSkills(ctx, commandsOf(registry, request, SURFACE)),
     quit: screen,
-    // Whatever a command wants of a terminal, there is none; the keys in `/help` are left out.
-    terminal: new Proxy({} as NonNullable<CommandContext["terminal"]>, {
-      get: (_, name) => (name === "keys" ? () => "" : screen),
-    }),
+    // Whatever else a command wants of a terminal, there is none.
+    terminal: new Proxy<object>(
+      { keys: () => "", pictures: 0, takenBack: () => undefined },
+      { get: (known, name) => Reflect.get(known, name) ?? screen },
+    ) as NonNullable<CommandContext["terminal"]>, // each of its members is a function, but for the number
   };
   if (!(await dispatchTyped(text, registry, ctx, SURFACE))) return asTyped;
   if (needsScreen || (said.length > 0 && said.every((line) => line === "")))

@@ -6,7 +6,9 @@ export function define(command: Command, ctx: CliContext): void {
   command
     .description("Version, runtime and install path.")
     .option("--json", "as JSON")
-    .action((options: { json?: boolean }) => {
+    .action(async (options: { json?: boolean }) => {
+      const { knownUpdate } = await import("./update.ts");
+      const update = await knownUpdate(ctx);
       const facts = {
         version: VERSION,
         program: runsFromSource() ? "source" : "build",
@@ -16,6 +18,7 @@ export function define(command: Command, ctx: CliContext): void {
         installed: installRoot(),
         home: ctx.home.paths.dir,
         profile: ctx.home.paths.profile,
+        update,
       };
       if (options.json) return ctx.io.out(`${JSON.stringify(facts)}\n`);
       const rows = [
@@ -25,6 +28,7 @@ export function define(command: Command, ctx: CliContext): void {
         `Node: ${facts.node} (${facts.platform})`,
         `SQLite: ${facts.sqlite ?? "not available"}`,
         `Home: ${facts.home} (profile ${facts.profile})`,
+        `Update: ${update ?? "not looked for yet (hermes update --check)"}`,
       ];
       ctx.io.out(`${rows.join("\n")}\n`);
     });

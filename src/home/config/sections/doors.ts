@@ -126,12 +126,10 @@ export const doorSections = {
     max_size_mb: number(5, "size at which a file is moved aside, in MB"),
     backup_count: whole(3, "old files kept"),
   }),
-  updates: notUsedYet(
-    section("Updating the program.", {
-      pre_update_backup: flag(false, "back the home up first"),
-      backup_keep: whole(5, "backups kept"),
-    }),
-  ),
+  updates: section("Updating the program.", {
+    pre_update_backup: flag(false, "back the home up first"),
+    backup_keep: whole(5, "backups kept"),
+  }),
   gateway: notUsedYet(
     section("The chat gateway.", {
       max_concurrent_turns: whole(8, "turns at the same time"),
