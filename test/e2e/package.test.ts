@@ -53,6 +53,11 @@ describe("the published package", () => {
       );
   });
 
+  test("brings a manual page", async () => {
+    const page = await readFile(join(place, "prefix", "share", "man", "man1", "hermes.1"), "utf8");
+    assert.match(page, /^\.TH HERMES 1 /);
+  });
+
   test("names the licence of every package that is inside", async () => {
     const { devDependencies } = await manifest();
     const notices = await readFile(join(installed, "dist", "THIRD-PARTY-NOTICES.txt"), "utf8");

@@ -24,7 +24,7 @@ const HABITS: Readonly<Record<string, string>> = {
   providers: "hermes model chooses provider and model",
   restore: "hermes import ZIP restores a backup, hermes sessions restore FILE the conversations",
   resume: "hermes --resume ID resumes a conversation, hermes --continue the latest one",
-  rollback: "/rollback in the conversation; hermes checkpoints shows what is kept",
+  rollback: "/rollback in the conversation; hermes checkpoints status",
   run: "hermes -z PROMPT runs one task and prints the answer",
   search: "hermes sessions search WORDS",
   session: "hermes sessions",
