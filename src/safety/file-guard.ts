@@ -249,7 +249,9 @@ export const USER_PATHS: readonly ProtectedPath[] = [
     .vimrc .gvimrc .exrc .nvimrc .emacs .emacs.el .nanorc .gitconfig .hgrc .tmux.conf .screenrc .wgetrc .curlrc
     .gdbinit .lldbinit .pdbrc .pythonstartup .irbrc .pryrc .gemrc .Rprofile .juliarc.jl .sqliterc .psqlrc .my.cnf .perltidyrc
     .bunfig.toml .yarnrc .yarnrc.yml .condarc .cargo/config .cargo/config.toml .cargo/env .gradle/init.gradle
-    .gradle/gradle.properties .m2/settings.xml .config/Code/User/settings.json .config/Code/User/tasks.json .ssh-environment`,
+    .gradle/gradle.properties .m2/settings.xml .config/Code/User/settings.json .config/Code/User/tasks.json .ssh-environment
+    .direnvrc .mailcap .forward .procmailrc .lessfilter .lesskey .config/lesskey .config/mimeapps.list .ansible.cfg .terraformrc .wezterm.lua
+    .mongorc.js .pythonrc .claude.json .bazelrc`,
     LATER,
   ),
   ...directories(
@@ -257,7 +259,11 @@ export const USER_PATHS: readonly ProtectedPath[] = [
     .config/fish .config/zsh .config/git .config/nvim .config/vim .config/emacs .config/direnv .config/tmux .config/pip .pip
     .vim .emacs.d .doom.d .ipython .gradle/init.d .local/bin .bashrc.d .bash_completion.d .zsh .oh-my-zsh
     .local/share/applications .local/share/dbus-1 .config/plasma-workspace .config/i3 .config/sway .config/hypr
-    Library/LaunchAgents Library/LaunchDaemons .git-templates .githooks`,
+    Library/LaunchAgents Library/LaunchDaemons .git-templates .githooks
+    bin .cargo/bin go/bin .asdf/shims .asdf/plugins .pyenv/shims .pyenv/plugins .rbenv/shims .rbenv/plugins .nvm .volta/bin .deno/bin .bun/bin
+    .local/share/mise .nix-profile .claude .codex .cursor .gemini .config/kitty .config/alacritty .config/wezterm .config/nushell
+    .config/powershell .config/zed .config/helix .vscode .config/mpv .jupyter .config/containers .config/pnpm .sbt .mozilla .thunderbird
+    .config/google-chrome .config/chromium .config/BraveSoftware .config/microsoft-edge`,
     LATER,
   ),
 ];
@@ -306,10 +312,15 @@ export const SHELL_SYSTEM_PATHS: readonly ProtectedPath[] = [
 /** Of whatever project: what runs when git, the shell or an editor is next used there. */
 export const PROJECT_PATHS: readonly ProtectedPath[] = [
   ...files(
-    ".git .git/config .git/config.worktree .envrc .vscode/tasks.json .exrc .nvimrc .nvim.lua .dir-locals.el sitecustomize.py usercustomize.py",
+    ".git .git/config .git/config.worktree .envrc .vscode/tasks.json .exrc .nvimrc .nvim.lua .dir-locals.el sitecustomize.py usercustomize.py " +
+      ".git/commondir .vscode/settings.json .claude/settings.json .cursor/mcp.json .mcp.json .devcontainer/devcontainer.json lefthook.yml",
     LATER,
   ),
-  ...directories(".git/hooks .git/info .git/modules", LATER),
+  ...directories(
+    ".git/hooks .git/info .git/modules .git/worktrees .git/rebase-merge .git/rebase-apply .git/sequencer .git/objects/info .githooks",
+    LATER,
+  ),
+  ...directories(".hermes/plugins", { holds: "own code", write: "deny", read: "allow" }),
 ];
 
 /** Whether a protected path covers a path that is written from the same start. */

@@ -77,10 +77,20 @@ export const isOwnSecret = (path: string) =>
 
 const CREDENTIALS = [
   ...USER_PATHS.filter(({ holds }) => holds === "credentials"),
-  ...[".my.cnf", ".vault-token", ".bash_history", ".zsh_history", ".config/hub"].map(credential("file")),
-  ...[".password-store", ".mozilla", ".config/google-chrome", ".config/chromium", ".config/op", ".terraform.d"].map(
-    credential("directory"),
-  ),
+  ...(
+    ".my.cnf .vault-token .bash_history .zsh_history .config/hub .claude.json .claude/.credentials.json .codex/auth.json .gemini/oauth_creds.json " +
+    ".boto .s3cfg .gem/credentials .cargo/credentials .cargo/credentials.toml .m2/settings.xml .gradle/gradle.properties .yarnrc.yml " +
+    ".config/containers/auth.json .config/git/credentials"
+  )
+    .split(" ")
+    .map(credential("file")),
+  ...(
+    ".password-store .mozilla .thunderbird .config/google-chrome .config/chromium .config/BraveSoftware .config/microsoft-edge .config/op .terraform.d " +
+    ".config/rclone .config/glab-cli .config/doctl .config/solana .config/sops .config/heroku .config/github-copilot .fly .oci .bitcoin " +
+    ".cloudflared .local/share/keyrings .local/share/kwalletd"
+  )
+    .split(" ")
+    .map(credential("directory")),
 ];
 
 function credential(type: ProtectedPath["type"]) {
