@@ -241,6 +241,8 @@ const TIPS: readonly string[] = [
   "/usage shows tokens and money by purpose.",
   "/copy puts the last answer on the clipboard, /copy 2 the one before.",
   "A big paste becomes a short placeholder; the model gets the whole text.",
+  "Ctrl+O opens the output of the last tool calls, Ctrl+T the model's thinking.",
+  "/details expanded shows the output of tool calls as they happen; /details collapsed folds them again.",
   "/verbose changes how much of the tool feed is shown.",
   "/reasoning show opens the model's thinking; /reasoning high makes it think harder.",
   "/yolo runs dangerous commands without asking, in this conversation only.",

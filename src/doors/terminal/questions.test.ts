@@ -208,3 +208,22 @@ test("a question says what silence leads to", () => {
   );
   assert.equal(silence({ kind: "sudo" }), "then skipped");
 });
+
+test("what is looked at gives way to a question of the agent, and says that it closed", () => {
+  const { questions, ask, text, press } = desk();
+  let closed = 0;
+  const panel: Component = {
+    render: () => ["panel"],
+    invalidate: () => undefined,
+    handleInput: () => questions.cancel(),
+  };
+  questions.showPanel(panel, () => closed++);
+  assert.ok(questions.open);
+  ask(approval());
+  assert.equal(closed, 1);
+  assert.match(text(), /git push --force/);
+  questions.cancel();
+  questions.showPanel(panel, () => closed++);
+  press("x");
+  assert.deepEqual([closed, questions.open], [2, false]);
+});

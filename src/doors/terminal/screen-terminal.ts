@@ -6,7 +6,7 @@ import { PasteReader } from "./pastes.ts";
 
 const LEAST_COLUMNS = 12;
 /** The answer to the last question that is asked of a terminal at the start. */
-const DEVICE_ATTRIBUTES = /\u001b\[\?[\d;]{0,64}c/;
+const DEVICE_ATTRIBUTES = /\u001b\[\?([\d;]{0,64})c/;
 /** Longer than a terminal takes, across a network too; only a start that ends at once ever waits. */
 const ANSWER_MS = 100;
 
@@ -71,9 +71,10 @@ export class ScreenTerminal extends ProcessTerminal {
   #watchForAnswer(data: string): void {
     if (this.#unanswered === null) return;
     const seen = this.#unanswered + data;
-    this.#unanswered = DEVICE_ATTRIBUTES.test(seen) ? null : seen.slice(-80);
-    if (this.#unanswered !== null) return;
-    terminalFacts.sixel = /\[\?(?:\d+;)*4(?:;\d+)*c/.test(seen);
+    const [, attributes] = DEVICE_ATTRIBUTES.exec(seen) ?? [];
+    this.#unanswered = attributes === undefined ? seen.slice(-80) : null;
+    if (attributes === undefined) return;
+    terminalFacts.sixel = attributes.split(";").includes("4");
     this.#answered.resolve();
   }
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Terminal, TuiMainScreen } from "@earendil-works/pi-tui";
 import { Lines } from "./blocks.ts";
-import { forgetScrolledLines } from "./screen-terminal.ts";
+import { DrawnScreen, forgetScrolledLines, linesOnScreen } from "./screen-terminal.ts";
 
 /** A terminal that only listens. */
 function silentTerminal() {
@@ -44,4 +44,33 @@ test("old lines are forgotten without a redraw, and what follows is drawn in pla
 
   forgetScrolledLines(tui, blocks);
   assert.equal(blocks.length, 1501, "few lines are left alone");
+});
+
+test("a cover is drawn on the terminal's other screen; below it nothing changes until it is gone", () => {
+  const { terminal, take } = silentTerminal();
+  const screen = new DrawnScreen(terminal);
+  let below = "below 1";
+  screen.addChild({ render: () => [below], invalidate: () => undefined });
+  screen.cover({ render: () => ["cover\u001b[2J"], invalidate: () => undefined });
+  screen.renderNow();
+  assert.match(take(), /below 1[\s\S]*\u001b\[\?1049h[\s\S]*\u001b\[Hcover\u001b\[0m/);
+  below = "below 2";
+  screen.renderNow();
+  assert.equal(take(), "", "what did not change is not drawn again");
+  screen.uncover();
+  screen.renderNow();
+  const drawn = take();
+  assert.match(drawn, /\u001b\[\?1049l[\s\S]*below 2/);
+  assert.doesNotMatch(drawn, /\u001b\[[23]J|cover/);
+});
+
+test("of each block it is known from which line on it can be drawn again", () => {
+  const { terminal } = silentTerminal();
+  const tui = new TuiMainScreen(terminal);
+  const blocks = [10, 10, 10].map(
+    (count) => new Lines(Array.from({ length: count }, (_, i) => `line ${i}`).join("\n")),
+  );
+  for (const block of blocks) tui.addChild(block);
+  const from = linesOnScreen(tui, blocks);
+  assert.deepEqual([...blocks, new Lines("other")].map(from), [6, 0, 0, Number.POSITIVE_INFINITY]);
 });
