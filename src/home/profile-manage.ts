@@ -285,6 +285,23 @@ export async function wrappersOf(profile: string, context: WrapperContext): Prom
   return found;
 }
 
+/** Wrappers that start a profile of this root which is not there any more. */
+export async function orphanWrappers(
+  root: string,
+  context: WrapperContext,
+): Promise<{ readonly alias: string; readonly profile: string; readonly path: string }[]> {
+  const names = await readdir(wrapperDir(context)).catch(() => []);
+  const found = await Promise.all(
+    names.sort().map(async (name) => {
+      const path = join(wrapperDir(context), name);
+      const profile = await profileOf(path);
+      const isOrphan = profile !== null && profile !== "default" && !profileExists(root, profile);
+      return isOrphan ? [{ alias: name.replace(/\.cmd$/, ""), profile, path }] : [];
+    }),
+  );
+  return found.flat();
+}
+
 /** Removes a wrapper if it is one of that profile; resolves to whether it did. */
 export async function removeWrapper(profile: string, alias: string, context: WrapperContext): Promise<boolean> {
   const path = join(wrapperDir(context), fileName(alias, context));

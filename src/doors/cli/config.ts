@@ -14,7 +14,8 @@ import { ConfigError } from "../../home/open.ts";
 import { maskTree, maskValue } from "../../home/secrets.ts";
 import { codeOf } from "../../kit/errors.ts";
 import { skillsContext } from "../../skills/open.ts";
-import { checkConfig, showConfig, showConfigJson } from "./config-show.ts";
+import { checkConfig } from "./config-check.ts";
+import { showConfig, showConfigJson } from "./config-show.ts";
 import { type CliContext, ExitError } from "./context.ts";
 
 export function define(command: Command, ctx: CliContext): void {

@@ -65,7 +65,7 @@ export const SUBCOMMANDS: readonly Subcommand[] = [
   { name: "config", summary: "show and change settings", showsWarnings: true, load: () => import("./config.ts") },
   {
     name: "doctor",
-    summary: "find out what is wrong and how to fix it",
+    summary: "find problems and fix them",
     showsWarnings: true,
     load: () => import("./doctor.ts"),
   },
@@ -130,7 +130,7 @@ export const SUBCOMMANDS: readonly Subcommand[] = [
     summary: "list, read, search, export and clean past conversations",
     load: () => import("./sessions.ts"),
   },
-  { name: "setup", summary: "connect a model, step by step", load: () => import("./setup.ts") },
+  { name: "setup", summary: "connect a model; set up terminal, tools and agent", load: () => import("./setup.ts") },
   { name: "skills", summary: "what the agent knows how to do", load: () => import("./skills.ts") },
   { name: "status", summary: "profile, model, keys and sessions at a glance", load: () => import("./status.ts") },
   { name: "tools", summary: "which tools the agent may use", load: () => import("./tools.ts") },

@@ -52,7 +52,8 @@ async function moreRows({ all, deep }: { readonly all?: true; readonly deep?: tr
     rows.push(["Not set", missing.map(({ name }) => name).join(", ") || "nothing"]);
   }
   if (deep) {
-    const { checkProvider, checkStore } = await import("./doctor.ts");
+    const { checkStore } = await import("./doctor-home.ts");
+    const { checkProvider } = await import("./doctor-world.ts");
     const findings = [...(await checkProvider(ctx)), ...(await checkStore(ctx))];
     rows.push(
       ...findings.map(
