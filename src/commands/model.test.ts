@@ -69,13 +69,16 @@ describe("/model", () => {
     assert.match(asked, /^warning: http\S+ does not list a model "swift-smal"\./);
     assert.match(
       asked,
-      /Which model instead of "swift-smal"\?: swift-small \| Use swift-smal anyway \| Keep fake-model/,
+      /The server does not list "swift-smal"\. Which model\?: swift-small \| Use swift-smal anyway \| Keep fake-model/,
     );
     assert.match(asked, /warning: Still using fake-model \(custom\)\.$/);
     assert.equal(rig.ctx.conversation.target.model, "fake-model");
     rig.picks.push(null);
     await rig.type("/model nothing-like-it");
-    assert.match(rig.text(), /"nothing-like-it"\?: Use nothing-like-it anyway \| Keep[\s\S]*Still using fake-model/);
+    assert.match(
+      rig.text(),
+      /"nothing-like-it"\. Which model\?: Use nothing-like-it anyway \| Keep[\s\S]*Still using fake-model/,
+    );
     rig.picks.push("swift-small");
     await rig.type("/model swift");
     assert.match(rig.text(), /: swift-small \| swift-large \| Use[\s\S]*Now using swift-small/);

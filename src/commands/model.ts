@@ -79,7 +79,7 @@ async function checked(asked: Asked, ctx: CommandContext): Promise<Asked | null>
   ctx.warn(`${baseUrl} does not list a model "${name}". /model shows what it offers; /model ${name} --anyway uses it.`);
   const near = check.near.map((id) => ({ label: id, value: { model: id, provider } }));
   const { target } = ctx.conversation;
-  return ctx.pick<Asked | null>(`Which model instead of "${name}"?`, [
+  return ctx.pick<Asked | null>(`The server does not list "${name}". Which model?`, [
     ...near,
     { label: `Use ${name} anyway`, value: asked },
     { label: `Keep ${target.model}`, value: null },

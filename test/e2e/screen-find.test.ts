@@ -64,10 +64,14 @@ describe("pickers on the screen", { skip: tmuxMissing() }, () => {
     await screen.waitFor(/filter: model-37\n❯ 39\. {3}vendor\/model-37 +65\.5K/);
     await screen.press("Enter");
     await screen.waitFor("Now using vendor/model-37 (custom), 65.5K tokens");
+    // What the list covered is back, with nothing empty below.
+    await screen.waitFor(/Model: fake-model[\s\S]*Now using vendor\/model-37[\s\S]*❯ a draft\n─+\n⚕ .*\n$/, {
+      history: false,
+    });
     await screen.waitFor(/❯ a draft/, { history: false });
     await screen.press("C-c");
     await screen.say("/model vendor/model-99");
-    await screen.waitFor(/does not list a model "vendor\/model-99"/);
+    await screen.waitFor(/The server does not list "vendor\/model-99"\. Which model\?\n❯ 1\. vendor\/model-/);
     await screen.press("Escape");
     await screen.waitFor("Still using vendor/model-37 (custom).");
 

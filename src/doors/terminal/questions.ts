@@ -1,5 +1,5 @@
 // Questions, one at a time, between the transcript and the input line. The cautious answer is always preselected; silence means no.
-import { type Component, Container, Input, type TUI } from "@earendil-works/pi-tui";
+import { type Component, Container, Input, type OverlayHandle, type TUI } from "@earendil-works/pi-tui";
 import type { AskRequest } from "../../agent/events.ts";
 import type { PickOptions } from "../../commands/context.ts";
 import {
@@ -11,7 +11,7 @@ import {
 } from "../../safety/decision.ts";
 import { approvalWords } from "../approval-words.ts";
 import { type Choice, ChoiceList, PREVIEW_ROWS } from "../choice-list.ts";
-import { cut, printable, revealed, type Theme, wrapLines } from "../terminal-text.ts";
+import { cut, onlyStyled, printable, revealed, type Theme, wrapLines } from "../terminal-text.ts";
 import { Lines } from "./blocks.ts";
 
 interface QuestionsOptions {
@@ -48,6 +48,7 @@ export class Questions {
   readonly #waiting: (() => void)[] = [];
   #shown: Shown | null = null;
   #panelOpen = false;
+  #overlay: OverlayHandle | null = null;
   #otherwise = "then no";
 
   constructor(tui: TUI, options: QuestionsOptions) {
@@ -236,7 +237,9 @@ export class Questions {
       onCancel: () => this.cancel(),
     });
     const head = typeof title === "string" ? new Lines(title) : title;
-    this.#open([head, list], list, expiresAt, cancelled);
+    // A short one leaves what was said just before in sight.
+    if (look.filter && (look.preview || choices.length > SHORT)) this.#cover([head, list], list, cancelled);
+    else this.#open([head, list], list, expiresAt, cancelled);
   }
 
   #type(
@@ -263,6 +266,19 @@ export class Questions {
     this.#tui.requestRender();
   }
 
+  /** A long list lies over the end of the screen: what it covers is back as it was when the list is gone. */
+  #cover(parts: readonly Component[], list: Component, cancelled: () => void): void {
+    const { theme } = this.#options;
+    const page: Component = {
+      render: (width) =>
+        onlyStyled([theme.dim("─".repeat(width)), ...parts.flatMap((part) => part.render(width)), ""], width),
+      handleInput: (data) => list.handleInput?.(data),
+      invalidate: () => list.invalidate(),
+    };
+    this.#shown = { expiresAt: null, otherwise: this.#otherwise, cancel: () => this.#close(cancelled) };
+    this.#overlay = this.#tui.showOverlay(page, { anchor: "bottom-left", width: "100%", maxHeight: "100%" });
+  }
+
   #countdown(width: number): string[] {
     const { expiresAt = null, otherwise = "" } = this.#shown ?? {};
     const more = this.#waiting.length > 0 ? `${this.#waiting.length} more to answer` : "";
@@ -280,6 +296,8 @@ export class Questions {
     this.#shown = null;
     this.#panelOpen = false;
     this.area.clear();
+    this.#overlay?.hide();
+    this.#overlay = null;
     then();
     // The answer may have opened a follow-up of its own ("Other ...").
     if (!this.open) this.#next();
@@ -291,6 +309,8 @@ export class Questions {
     this.#waiting.shift()?.();
   }
 }
+
+const SHORT = 8;
 
 /** Rows of a list, so that its title, a preview and the input stay in sight. */
 const rowsIn = (rows: number, preview: boolean) => Math.max(4, Math.min(20, rows - (preview ? PREVIEW_ROWS + 9 : 14)));
