@@ -25,6 +25,7 @@ import { BackgroundReview } from "./nudges.ts";
 import { withPendingSteer } from "./outcome.ts";
 import { offerToKeep, withoutKeys } from "./pasted-keys.ts";
 import { IterationBudget } from "./steer.ts";
+import type { TakenBack } from "./transcript.ts";
 import { playTurn } from "./turn.ts";
 import type { KnownLimits } from "./usage-meter.ts";
 
@@ -194,7 +195,7 @@ export class Agent {
    * Takes the last user turns back with their replies, in the store as in memory. Resolves to what the user had said, oldest first; refused
    * while a turn runs.
    */
-  async undo(turns = 1): Promise<readonly string[]> {
+  async undo(turns = 1): Promise<readonly TakenBack[]> {
     if (this.busy) throw new AgentBusyError("nothing can be taken back while a turn runs; interrupt it first");
     const said = await this.exclusively(() => this.#conversation.undo(turns));
     if (said.length === 0) return said;

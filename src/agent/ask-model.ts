@@ -21,6 +21,8 @@ export interface Asking {
   readonly purpose: CallPurpose;
   readonly signal: AbortSignal;
   readonly emit: (event: AgentEventBody) => void;
+  /** The model turned out not to see pictures; called before it is asked without them. */
+  readonly onBlind?: () => Promise<void>;
 }
 
 interface AskOptions {

@@ -19,7 +19,7 @@ import { ForeignText, TextOrigins } from "./foreign-text.ts";
 import { Nudges } from "./nudges.ts";
 import { RequestBuilder } from "./request.ts";
 import { SteerBox } from "./steer.ts";
-import { Transcript } from "./transcript.ts";
+import { type TakenBack, Transcript } from "./transcript.ts";
 import { UsageMeter } from "./usage-meter.ts";
 
 /** The right to write the conversation, as long as it lasts. */
@@ -163,7 +163,7 @@ export class Conversation {
   }
 
   /** Takes the last user turns back; resolves to what the user had said, oldest first. */
-  async undo(turns: number): Promise<readonly string[]> {
+  async undo(turns: number): Promise<readonly TakenBack[]> {
     await this.open();
     const before = this.transcript.messages;
     const said = await this.transcript.dropTurns(turns);
@@ -328,6 +328,7 @@ export class Conversation {
       log: assembly.log,
       config: () => assembly.config(),
       main: () => this.#model.target,
+      mainSees: () => this.lessons.takesImages,
       keys: assembly.keys,
       onNewKey: (before, after) => {
         if (this.#model.target === before) this.adoptTarget(after);

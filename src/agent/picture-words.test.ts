@@ -51,3 +51,20 @@ test("a model that sees gets the picture itself", async () => {
   assert.equal(gate.requests.length, 1);
   assert.deepEqual(gate.requests[0]?.messages.at(-1)?.content, [{ type: "text", text: "look" }, image]);
 });
+
+const refusal = { error: { message: "This model does not support image input", status: 400 } };
+
+test("a model that turns out not to see is asked again with the words of one that does", async () => {
+  const resolveSpec = async () => aTarget("chat_completions", { model: "seer" });
+  const gate = new ScriptedGate(refusal, { text: "A heron." }, { text: "It is a heron." });
+  const agent = rigAgent({ gate, ports: { resolveSpec } });
+  const { outcome } = await play(agent, { text: "which bird?", parts: [image] });
+  assert.equal(outcome.finalText, "It is a heron.");
+  const [, look, again] = gate.requests;
+  assert.equal(look?.target.model, "seer");
+  assert.match(JSON.stringify(look?.messages), /Question: which bird\?.*data:image\/png/);
+  assert.match(
+    String(again?.messages.at(-1)?.content),
+    /^which bird\?\n\n\[The user attached a picture\.[\s\S]*A heron\./,
+  );
+});

@@ -53,8 +53,13 @@ export class RetryPolicy {
 
   async after(failure: Failure, request: ModelRequest): Promise<"again" | "failed" | "interrupted"> {
     // These cost no attempt: there are only so many lessons, breaks in a row, and keys.
-    if (this.#learns(failure, request) || this.#reconnects(failure)) return "again";
-    const { conversation } = this.#asking;
+    const { conversation, onBlind } = this.#asking;
+    const saw = conversation.takesImages;
+    if (this.#learns(failure, request)) {
+      if (saw && !conversation.takesImages) await onBlind?.();
+      return "again";
+    }
+    if (this.#reconnects(failure)) return "again";
     const key = await conversation.keys.afterFailure(conversation.model.target, failure);
     if (key.type === "next" || key.type === "renewed") {
       this.#adopt(key, failure);

@@ -2,6 +2,7 @@
 
 import { sanitizeSurrogates } from "../kit/code-points.ts";
 import {
+  type ContentPart,
   type HistoryMessage,
   type ToolMessage,
   textOf,
@@ -9,7 +10,7 @@ import {
   type UserMessage,
   userTextToSend,
 } from "../llm/messages.ts";
-import { withoutImageBytes } from "../llm/pictures/fit.ts";
+import { withoutImageBytes, withoutPictureWords } from "../llm/pictures/fit.ts";
 import { withRecall } from "../prompt/recall.ts";
 import {
   type NewSession,
@@ -150,7 +151,7 @@ export class Transcript {
    * Takes the last user turns back with everything that followed them: rows are hidden, not deleted. Resolves to what the user had said,
    * oldest first.
    */
-  async dropTurns(count: number): Promise<readonly string[]> {
+  async dropTurns(count: number): Promise<readonly TakenBack[]> {
     await this.open();
     if (this.#unwritten.length > 0) await this.#write([]);
     const rows: readonly (HistoryMessage & { readonly id?: number })[] = this.#store
@@ -167,11 +168,12 @@ export class Transcript {
     const summary = summaryAbove(rows[first]);
     if (summary) await this.#write([summary]);
     const kept = [...legal(rows.slice(0, first).map(withoutRow)), ...(summary ? [summary] : [])];
+    const before = this.#messages;
     // What memory already holds stays the same object, pictures included; only a last user message may have been joined with a later one.
     this.#messages = kept.map((message, index) =>
       index < kept.length - 1 || message.role !== "user" ? (this.#messages[index] ?? message) : message,
     );
-    return users.map((index) => wordsOf(rows[index] ?? { role: "user", content: "" }));
+    return users.map((index) => takenBack(rows[index] ?? { role: "user", content: "" }, before));
   }
 
   /** Exchanges the newest message for one that also carries `api_content`. */
@@ -327,6 +329,24 @@ function withoutRow(row: HistoryMessage & Partial<Pick<StoredMessage, "id" | "ti
   return { ...message, name: message.tool_name };
 }
 
+/** A message that is the user's again. */
+export interface TakenBack {
+  readonly text: string;
+  /** Its pictures, as long as this process has them. */
+  readonly parts: readonly ContentPart[];
+  /** It had pictures of which nothing is left. */
+  readonly picturesLost: boolean;
+}
+
+function takenBack(row: HistoryMessage, memory: readonly HistoryMessage[]): TakenBack {
+  const { text, pictures } = withoutPictureWords(wordsOf(row));
+  const isRow = (message: HistoryMessage) =>
+    message.role === "user" && textOf(withoutImageBytes(message).content) === textOf(row.content);
+  const content = memory.findLast(isRow)?.content;
+  const parts = Array.isArray(content) ? content.filter(({ type }) => type === "image_url") : [];
+  return { text, parts, picturesLost: pictures > parts.length };
+}
+
 const NO_TEXT = "[empty message]";
 
 /** Puts what the user said on disk, behind whatever a crash left open. */
@@ -350,7 +370,15 @@ export async function recallFor(
   input: UserInput,
   { run, pictures }: { readonly run: RunContext; readonly pictures: readonly string[] },
 ): Promise<UserEntry> {
-  const blocks = [...pictures, ...(await recall(assembly, input, run))];
+  return describedUser(transcript, entry, [...pictures, ...(await recall(assembly, input, run))]);
+}
+
+/** The message with blocks behind it that only the model sees. */
+export async function describedUser(
+  transcript: Transcript,
+  entry: UserEntry,
+  blocks: readonly string[],
+): Promise<UserEntry> {
   if (blocks.length === 0) return entry;
   const sent = userTextToSend(entry.message);
   return transcript.amendUser(entry, sent === "" ? blocks.join("\n\n") : withRecall(sent, blocks));

@@ -22,7 +22,7 @@ import { offerToKeep } from "./pasted-keys.ts";
 import { emptyAnswerDelayMs, failureEnding, keepRefused, pause, rescueFromOverflow } from "./recovery.ts";
 import { closeInterruptedToolSequence, stubResult, unansweredCalls } from "./repair.ts";
 import { formatSteer, steerLast } from "./steer.ts";
-import { type Entry, recallFor, storeUserMessage, type UserEntry } from "./transcript.ts";
+import { describedUser, type Entry, recallFor, storeUserMessage, type UserEntry } from "./transcript.ts";
 import { equipTurn, type TurnKit, type TurnOptions } from "./turn-kit.ts";
 import { noRoomToTalk } from "./usage-meter.ts";
 
@@ -102,6 +102,8 @@ class Turn {
   readonly #options: TurnOptions;
   readonly #kit: TurnKit;
   #user: UserEntry;
+  /** Set once the message is ready to be sent. */
+  #input: UserInput | null = null;
   #sessionId: string;
   #apiCalls = 0;
   #defects = 0;
@@ -146,6 +148,7 @@ class Turn {
     });
     const pictures = await this.#picturesInWords(input);
     this.#user = await recallFor(this.#conversation, this.#user, input, { run, pictures });
+    this.#input = input;
     await this.#conversation.systemPrompt();
     for (const message of this.#conversation.assembly.prompt.takeWarnings?.() ?? []) {
       this.#options.emit({ type: "status", kind: "warn", message });
@@ -156,6 +159,13 @@ class Turn {
     if (!input.parts?.length || this.#conversation.takesImages) return [];
     const { picturesInWords } = await import("./picture-words.ts");
     return picturesInWords(this.#conversation, input, this.#options);
+  }
+
+  /** The server refused the pictures of this message, which nothing has followed yet: words take their place. */
+  async #describePictures(): Promise<void> {
+    const { transcript } = this.#conversation;
+    if (this.#input === null || transcript.messages.at(-1)?.role !== "user" || this.#compressed) return;
+    this.#user = await describedUser(transcript, this.#user, await this.#picturesInWords(this.#input));
   }
 
   async #loop(): Promise<Ending> {
@@ -410,7 +420,13 @@ class Turn {
       ...(session.jobId ? { jobId: session.jobId } : {}),
     };
     const { signal, emit } = this.#options;
-    return { conversation: this.#conversation, purpose, signal, emit };
+    return {
+      conversation: this.#conversation,
+      purpose,
+      signal,
+      emit,
+      onBlind: () => this.#describePictures(),
+    };
   }
 
   async #append(entries: readonly Entry[]): Promise<readonly number[]> {

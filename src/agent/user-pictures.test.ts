@@ -70,7 +70,11 @@ test("a server without eyes still reads what rode on a picture", async () => {
   const refusal = { message: "This model does not support image input", status: 400 };
   const gate = new ScriptedGate({ error: refusal }, { text: "ok" });
   await play(rigAgent({ gate, prompt: notes }), { text: "", parts: [bytes] });
-  assert.equal(gate.requests[1]?.messages.at(-1)?.content, "NOTE 1\n\nNOTE 2");
+  assert.equal(gate.requests.length, 2, "whoever refused is not asked about the picture again");
+  assert.match(
+    String(gate.requests[1]?.messages.at(-1)?.content),
+    /^NOTE 1\n\nNOTE 2\n\n\[The user attached a picture\. You do not see pictures/,
+  );
 });
 
 const sent: readonly [name: string, message: UserMessage, sent: UserMessage["content"]][] = [
@@ -88,3 +92,33 @@ const sent: readonly [name: string, message: UserMessage, sent: UserMessage["con
 for (const [name, message, content] of sent) {
   test(`what is sent of a user's message: ${name}`, () => assert.deepEqual(userContentToSend(message), content));
 }
+
+test("a message that is taken back brings its pictures along, as long as the process has them", async (t) => {
+  const { store } = await temporaryStore(t);
+  const agent = rigAgent({ gate: new ScriptedGate({ text: "a cat" }, { text: "two" }), store });
+  await play(agent, { text: "look", parts: [bytes] });
+  await play(agent, "words alone");
+  assert.deepEqual(await agent.undo(2), [
+    { text: "look", parts: [bytes], picturesLost: false },
+    { text: "words alone", parts: [], picturesLost: false },
+  ]);
+  await play(rigAgent({ gate: new ScriptedGate({ text: "a cat" }), store }), { text: "", parts: [bytes] });
+  const resumed = rigAgent({ gate: new ScriptedGate(), store });
+  assert.deepEqual(await resumed.undo(), [{ text: "", parts: [], picturesLost: true }]);
+});
+
+test("a picture the server cannot read is left out, and the conversation goes on without it", async (t) => {
+  const { store } = await temporaryStore(t);
+  const refusal = { error: { message: "messages.0.content.1: Could not process image", status: 400 } };
+  const gate = new ScriptedGate(refusal, { text: "I cannot see it." }, { text: "fine" });
+  const agent = rigAgent({ gate, store });
+  const { events, outcome } = await play(agent, { text: "look", parts: [bytes] });
+  assert.equal(outcome.finalText, "I cannot see it.");
+  const warned = events.flatMap((event) => (event.type === "status" && event.kind === "warn" ? [event.message] : []));
+  assert.match(warned.join(), /The server could not read a picture; it is left out\. Send a copy in another format/);
+  const [, again] = gate.requests;
+  const leftOut = text("[picture left out: the server could not read it]");
+  assert.deepEqual(again?.messages.at(-1)?.content, [text("look"), leftOut]);
+  await play(agent, "and now?");
+  assert.deepEqual(gate.requests[2]?.messages[1], again?.messages[1], "the bytes stay the same");
+});

@@ -356,3 +356,18 @@ test("/details says what is shown of calls and thinking, for all or one of them"
   await rig.type("/todo");
   assert.equal(rig.text(), "The task list is shown.");
 });
+
+test("/image attaches and sends what follows the path; /paste asks for the clipboard", async (t) => {
+  const rig = await commandRig(t);
+  for (const line of ["/image pic.png", "/image pic.png what is this?", "/image", "/paste"]) await rig.type(line);
+  assert.equal(
+    rig.text(),
+    [
+      "attached: pic.png",
+      "attached: pic.png what is this?",
+      "submitted: what is this?",
+      "warning: /image needs a path: /image pic.png [text]. /paste takes the clipboard.",
+      "pasted",
+    ].join("\n"),
+  );
+});

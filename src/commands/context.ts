@@ -2,6 +2,7 @@ import type { BackgroundTask } from "../agent/background.ts";
 import type { OpenAgent } from "../agent/opened.ts";
 import type { OpenHome } from "../home/open.ts";
 import type { Clock } from "../kit/clock.ts";
+import type { ContentPart } from "../llm/messages.ts";
 import type { SessionListItem, SessionStore } from "../sessions/store.ts";
 import type { MenuSkill } from "./skills.ts";
 
@@ -28,11 +29,12 @@ export interface CommandContext {
   now(): number;
   say(text: string): void;
   warn(text: string): void;
-  submit(text: string): void;
+  /** `parts`: the pictures of the message, in place of those that are attached. */
+  submit(text: string, options?: Carried): void;
   /** `shownAs` is what is stored and shown when the model gets something longer. */
   queue(text: string, options?: { readonly shownAs?: string }): void;
   /** Puts a text where the user can change and send it; surfaces without an input line show it. */
-  offerInput(text: string): void;
+  offerInput(text: string, options?: Carried): void;
   /** Asks for one of several things; null = cancelled. Surfaces without a picker list them and return null. */
   pick<T>(title: string, items: readonly PickItem<T>[], options?: PickOptions<T>): Promise<T | null>;
   confirm(title: string, detail: string): Promise<"once" | "always" | "cancel">;
@@ -49,6 +51,11 @@ export interface CommandContext {
   quit(options: { readonly deleteSession: boolean }): void;
   /** Absent where there is none: commands that need it are offered in the terminal alone. */
   readonly terminal?: TerminalSurface;
+}
+
+/** What a message carries besides its text. */
+interface Carried {
+  readonly parts?: readonly ContentPart[];
 }
 
 interface BackgroundPort {

@@ -72,6 +72,7 @@ interface Said {
 /** What the user said, newest first. What a compression carried on is listed once, as it stands now. */
 async function ownMessages({ store, conversation }: CommandContext): Promise<readonly Said[]> {
   const { isRealUser, summaryAbove, wordsOf } = await import("../agent/compression/summary-text.ts");
+  const { withoutPictureWords } = await import("../llm/pictures/fit.ts");
   const said: Said[] = [];
   for (const id of await store.conversation(conversation.agent.sessionId)) {
     const rows = await store.load(id);
@@ -79,7 +80,7 @@ async function ownMessages({ store, conversation }: CommandContext): Promise<rea
     const seen = new Set<Said>();
     for (const [at, message] of rows.entries()) {
       if (!isRealUser(message)) continue;
-      const next = { message, text: wordsOf(message).trim(), answer: answerBehind(at, rows) };
+      const next = { message, text: withoutPictureWords(wordsOf(message)).text.trim(), answer: answerBehind(at, rows) };
       const before = said.findLastIndex((one) => one.text === next.text && !seen.has(one));
       const isCopy = message.id <= carriedOn && before >= 0;
       seen.add(next);

@@ -1,7 +1,8 @@
 // Commands about the next message, the running turn, and taking messages back.
 
+import type { TakenBack } from "../agent/transcript.ts";
 import { undoCompression } from "./compression.ts";
-import { type CommandDefinition, confirmDestructive } from "./context.ts";
+import { type CommandContext, type CommandDefinition, confirmDestructive } from "./context.ts";
 import { takeSkipWord } from "./registry.ts";
 
 const queue: CommandDefinition = {
@@ -54,12 +55,19 @@ const retry: CommandDefinition = {
   description: "send the last message again",
   category: "Session",
   async run(_args, ctx) {
-    const [text] = await ctx.conversation.agent.undo(1);
-    if (text === undefined) return ctx.say("There is nothing to send again yet.");
+    const [said] = await ctx.conversation.agent.undo(1);
+    if (said === undefined) return ctx.say("There is nothing to send again yet.");
     ctx.terminal?.takenBack(1);
-    ctx.submit(text);
+    if (said.picturesLost) return offer(said, ctx);
+    ctx.submit(said.text, said);
   },
 };
+
+function offer(said: TakenBack, ctx: CommandContext): void {
+  if (said.picturesLost)
+    ctx.warn("The pictures of this message are not kept in a resumed conversation: attach them again.");
+  ctx.offerInput(said.text, said);
+}
 
 const undo: CommandDefinition = {
   name: "undo",
@@ -79,7 +87,7 @@ const undo: CommandDefinition = {
     if (said.length === 0) return ctx.say("There is nothing to take back yet.");
     ctx.terminal?.takenBack(said.length);
     ctx.say(`↶ ${said.length === 1 ? "One message" : `${said.length} messages`} taken back, with the answers.`);
-    ctx.offerInput(said[0] ?? "");
+    if (said[0]) offer(said[0], ctx);
   },
 };
 

@@ -153,3 +153,36 @@ test("a model that does not think is asked neither to think nor for its thoughts
   const { next } = taught(error);
   assert.deepEqual(next.overrides, { reasoning: undefined, include: undefined, seed: 1 });
 });
+
+const shot = (name: string) => ({ type: "image_url", image_url: { url: `data:image/png;base64,${name}` } }) as const;
+
+const unreadable: readonly ModelError[] = [
+  { status: 400, message: "messages.2.content.1.image.source.base64.data: Could not process image" },
+  { status: 400, message: "You uploaded an unsupported image. Please make sure your image is valid." },
+  { status: 400, message: "Bad request", body: { error: { code: "invalid_image_format" } } },
+  { status: 400, message: "The image data you provided does not represent a valid image." },
+];
+for (const error of unreadable) {
+  test(`pictures of the newest message go when the server says: ${error.message}`, () => {
+    const lessons = new Lessons();
+    const one = aRequest(aTarget("chat_completions"), {
+      messages: [
+        { role: "user", content: [{ type: "text", text: "a" }, shot("OLD")] },
+        { role: "assistant", content: "ok" },
+        { role: "user", content: [shot("NEW")] },
+        { role: "assistant", content: null, tool_calls: [] },
+      ],
+    });
+    const learn = (request: ModelRequest) => lessons.learn(error, classifyApiError(error), request);
+    assert.match(learn(one) ?? "", /could not read a picture; it is left out/);
+    const next = lessons.apply(one);
+    assert.deepEqual(next.messages[2]?.content, [
+      { type: "text", text: "[picture left out: the server could not read it]" },
+    ]);
+    assert.deepEqual(next.messages[0], one.messages[0]);
+    assert.equal(lessons.takesImages, true);
+    assert.notEqual(learn(next), null, "then the one before");
+    assert.doesNotMatch(JSON.stringify(lessons.apply(one)), /image_url/);
+    assert.equal(learn(lessons.apply(one)), null, "without pictures the refusal means something else");
+  });
+}

@@ -2,11 +2,13 @@
 import type { ClassifiedError } from "./errors/classify.ts";
 import { refusesStreaming, unsupportedParameter } from "./errors/details.ts";
 import { stripGrammar } from "./json-schema.ts";
-import type { Message } from "./messages.ts";
+import type { ContentPart, Message } from "./messages.ts";
 import {
   COMMON_LIMIT,
   type ImageLimit,
   isLargeImage,
+  picturesToWords,
+  pictureUrls,
   refusesImages,
   STRICT_LIMIT,
   stripImagesFromMessages,
@@ -16,6 +18,9 @@ import type { ModelError, ModelRequest, ToolDefinition } from "./wire.ts";
 const CAPS = ["max_tokens", "max_completion_tokens"] as const;
 const KEPT_IMAGES = 3;
 const TOO_MANY_IMAGES = /too many images|(?:maximum|limit|more than)[^.]{0,30}\b\d+ images/i;
+const UNREADABLE_IMAGE =
+  /(?:could not|cannot|failed to|unable to) (?:process|decode|read|load|parse) (?:the |this |your |input ){0,2}image|(?:invalid|unsupported|corrupt(?:ed)?)[ _]image|image_parse_error|not represent a valid image/i;
+const NOT_READ = "[picture left out: the server could not read it]";
 const NO_SUMMARIES = /reasoning[ .]summar/i;
 
 export class Lessons {
@@ -25,6 +30,8 @@ export class Lessons {
   #manyImages = true;
   #summaries = true;
   #imageLimit: ImageLimit | null = null;
+  /** Addresses of pictures that made the server refuse. */
+  readonly #unreadable = new Set<string>();
   #longContext = true;
   #thinking = true;
   #codexItems = true;
@@ -65,6 +72,7 @@ export class Lessons {
       return "This model takes no pictures; they are left out from now on.";
     }
     if (reason === "image_too_large") return this.#learnImageSize(request);
+    if (statusCode === 400 && UNREADABLE_IMAGE.test(text)) return this.#learnUnreadable(request);
     if (this.#longContext && reason === "oauth_long_context_beta_forbidden") {
       this.#longContext = false;
       return "This account has no long context; it is not asked for any more.";
@@ -109,6 +117,17 @@ export class Lessons {
     return "The server finds the pictures too large; they are left out from now on. Send smaller copies in a new conversation.";
   }
 
+  /** Which one it was is not said: all of the newest message that has some. A conversation must not fail for ever over one picture. */
+  #learnUnreadable({ messages }: ModelRequest): string | null {
+    const known = (url: string) => this.#unreadable.has(url);
+    const urls = messages.map((message) => pictureUrls(message).filter((url) => !known(url)));
+    const newest = urls.findLast((some) => some.length > 0);
+    for (const url of newest ?? []) this.#unreadable.add(url);
+    if (newest === undefined) return null;
+    const what = newest.length === 1 ? "a picture; it is" : `${newest.length} pictures, or one of them; they are`;
+    return `The server could not read ${what} left out. Send a copy in another format, as a PNG or JPEG.`;
+  }
+
   /** The request without what was refused. The same request for a destination that refused nothing. */
   apply(request: ModelRequest): ModelRequest {
     const { overrides, ...rest } = this.#withoutRefused(request);
@@ -129,9 +148,17 @@ export class Lessons {
   }
 
   #messages(messages: readonly Message[]): readonly Message[] {
-    if (this.#thinking && this.#toolImages) return messages;
-    const thought = this.#thinking ? messages : messages.map(withoutThinking);
+    if (this.#thinking && this.#toolImages && this.#unreadable.size === 0) return messages;
+    const readable = this.#unreadable.size === 0 ? messages : messages.map((message) => this.#withReadable(message));
+    const thought = this.#thinking ? readable : readable.map(withoutThinking);
     return this.#toolImages ? thought : thought.map(imagesToText);
+  }
+
+  #withReadable(message: Message): Message {
+    if (message.role !== "user" && message.role !== "tool") return message;
+    if (!pictureUrls(message).some((url) => this.#unreadable.has(url))) return message;
+    const takes = (part: ContentPart) => part.type === "image_url" && this.#unreadable.has(part.image_url.url);
+    return picturesToWords(message, takes, NOT_READ);
   }
 
   #replay(): ModelRequest["replay"] {

@@ -1,6 +1,6 @@
 // Pictures given on the screen: every way in, on every wire, and what is left of them in a conversation that is resumed.
 import assert from "node:assert/strict";
-import { mkdir, writeFile } from "node:fs/promises";
+import { chmod, mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { PNG } from "pngjs";
@@ -110,4 +110,56 @@ describe("pictures on the screen", { skip: tmuxMissing() }, () => {
       assert.doesNotMatch(newest().raw, new RegExp(base64(RED).slice(30, 60)));
     });
   }
+
+  test("the clipboard is attached, a message with it waits where a text would be steered, /undo and /retry keep it", async () => {
+    await using home = await tempHome({
+      "config.yaml": `${modelConfig(server)}${SEEN}display:\n  busy_input_mode: steer\n`,
+    });
+    await folderWith(home, { "clip.png": BLUE, "cut.png": RED.subarray(0, 40) });
+    const programs = join(home.osHome, "programs");
+    const program = join(programs, "xclip");
+    await mkdir(programs);
+    await writeFile(
+      program,
+      `#!/bin/sh\ncase "$5" in\n  TARGETS) printf 'TARGETS\\nimage/png\\n';;\n  image/png) cat '${join(home.project, "clip.png")}';;\n  *) exit 1;;\nesac\n`,
+    );
+    await chmod(program, 0o755);
+    const slow = Promise.withResolvers<void>();
+    server.otherwise((request) =>
+      said(request).text.startsWith("slow") ? slow.promise.then(() => ({ text: "Slow answered." })) : { text: "Seen." },
+    );
+    const env = { PATH: `${programs}:${process.env.PATH}`, DISPLAY: ":7" };
+    await using screen = await TerminalScreen.start([], { home, env, columns: 60 });
+    await screen.waitFor("fake-model");
+    await screen.say("slow thing");
+    await screen.waitFor("waiting for fake-model", { history: false });
+    await screen.press("C-v");
+    await screen.waitFor("[📎 clipboard.png]", { history: false });
+    await screen.say("what is it?");
+    await screen.waitFor("▶ next: what is it? [📎 1]", { history: false });
+    await screen.press("Up");
+    await screen.waitFor("[📎 clipboard.png]", { history: false });
+    await screen.press("Enter");
+    await screen.waitFor("▶ next: what is it? [📎 1]", { history: false });
+    slow.resolve();
+    await screen.waitFor("Seen.");
+    assert.deepEqual(said(newest()).pictures, [asSent.chat(BLUE)]);
+    assert.equal(said(newest()).text, "what is it?");
+
+    await screen.say("/retry");
+    await screen.waitFor(/Seen\.[\s\S]*Seen\./);
+    assert.deepEqual(said(newest()), { text: "what is it?", pictures: [asSent.chat(BLUE)] });
+    await screen.say("/undo now");
+    await screen.waitFor("[📎 clipboard.png]", { history: false });
+    await screen.press("C-c");
+    await screen.waitForGone("[📎 clipboard.png]");
+
+    await screen.say(`${join(home.project, "cut.png")} what is this?`);
+    await screen.waitFor(/cut\.png\s+is\s+damaged\s+or\s+incomplete/);
+    await screen.waitFor(/❯ \S*cut\.png\s+what\s+is\s+this\?/, { history: false });
+    await screen.press("C-c");
+    await screen.press("C-d");
+    assert.equal(await screen.exitCode(), 0);
+    for (const { wire, raw } of spoken()) validate(wire, raw);
+  });
 });

@@ -27,6 +27,8 @@ export interface CommandRig {
   text(): string;
 }
 
+const withParts = (parts: readonly unknown[]) => (parts.length === 0 ? "" : ` with ${parts.length} pictures`);
+
 export async function commandRig(
   t: TestContext,
   files: Readonly<Record<string, string>> = {},
@@ -67,10 +69,10 @@ export async function commandRig(
     now: () => systemClock.now() / 1000,
     say: (text) => void heard.push(text),
     warn: (text) => void heard.push(`warning: ${text}`),
-    submit: (text) => void heard.push(`submitted: ${text}`),
+    submit: (text, { parts = [] } = {}) => void heard.push(`submitted: ${text}${withParts(parts)}`),
     queue: (text, { shownAs } = {}) =>
       void heard.push(shownAs === undefined ? `queued: ${text}` : `queued as ${shownAs}: ${text}`),
-    offerInput: (text) => void heard.push(`input: ${text}`),
+    offerInput: (text, { parts = [] } = {}) => void heard.push(`input: ${text}${withParts(parts)}`),
     pick: async (title, items) => {
       heard.push(`${title}: ${items.map((item) => item.label).join(" | ")}`);
       const wanted = picks.shift();

@@ -167,6 +167,12 @@ export class Attachments implements Component {
     return parts.length === 0 ? input : { ...input, parts };
   }
 
+  /** Only with pictures that were attached: those that its text points at are read again. */
+  carrying({ parts = [], ...input }: UserInput): UserInput {
+    const own = parts.filter((part) => this.#known.has(part));
+    return own.length === 0 ? input : { ...input, parts: own };
+  }
+
   /** A message that was not sent is the user's again. */
   handBack(message: UserInput): void {
     const { input, onChange } = this.#options;

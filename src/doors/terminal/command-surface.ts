@@ -71,10 +71,12 @@ export function commandContext(parts: SurfaceParts): CommandContext {
     now: () => request.clock.now() / 1000,
     say: (text) => transcript.info(text),
     warn: (text) => parts.warn(text),
-    submit: (text) => void turns.say(attachments.takeOnto({ text })),
+    submit: (text, { parts } = {}) =>
+      void turns.say(parts ? attachments.carrying({ text, parts }) : attachments.takeOnto({ text })),
     queue: (text, { shownAs } = {}) =>
       turns.queue(attachments.takeOnto(shownAs === undefined ? { text } : { text, persistText: shownAs })),
-    offerInput: (text) => {
+    offerInput: (text, { parts = [] } = {}) => {
+      attachments.putBack({ text, parts });
       input.draft = text;
     },
     pick: (title, items, options = {}) => questions.pick(title, items, { filter: true, numbers: "shown", ...options }),
@@ -121,7 +123,10 @@ export function commandContext(parts: SurfaceParts): CommandContext {
       openQueue: async () => {
         const edit = (message: UserInput) => {
           // The draft comes back with Ctrl+S.
-          if (input.draft !== "") input.stash();
+          if (input.draft !== "") {
+            attachments.stash({ restore: false });
+            input.stash();
+          }
           attachments.putBack(message);
           input.putBack(shownText(message));
         };

@@ -5,6 +5,7 @@ import type { OpenHome } from "../../home/open.ts";
 import { PRODUCT, VERSION } from "../../home/paths.ts";
 import { contextSize, plural } from "../../kit/formats.ts";
 import { type HistoryMessage, textOf } from "../../llm/messages.ts";
+import { withoutPictureWords } from "../../llm/pictures/fit.ts";
 import { cellWidth, cut, padCells, printable, type Theme } from "../terminal-text.ts";
 import type { ChatRequest } from "../typed-input.ts";
 import type { Transcript } from "./transcript.ts";
@@ -335,7 +336,8 @@ function exchangesOf(messages: readonly HistoryMessage[]): Exchange[] {
 
 function withImages(content: HistoryMessage["content"]): string {
   const images = Array.isArray(content) ? content.filter((part) => part.type === "image_url").length : 0;
-  return [textOf(content), ...new Array<string>(images).fill("[image]")].join(" ").trim();
+  const { text, pictures } = withoutPictureWords(textOf(content));
+  return [text, ...new Array<string>(images + pictures).fill("[image]")].join(" ").trim();
 }
 
 function toolLine(tools: readonly string[]): string {

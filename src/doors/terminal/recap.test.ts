@@ -38,4 +38,6 @@ test("images are named, not shown", () => {
     ],
   };
   assert.deepEqual(recap([message], { ...limits, userChars: 99 }).entries, [{ who: "user", text: "look [image]" }]);
+  const stored: HistoryMessage = { role: "user", content: "look\n[screenshot]" };
+  assert.deepEqual(recap([stored], { ...limits, userChars: 99 }).entries, [{ who: "user", text: "look [image]" }]);
 });

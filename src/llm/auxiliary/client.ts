@@ -31,6 +31,8 @@ export interface AuxPorts {
   config(): Config;
   /** The conversation's model, as it is now. */
   main(): Target;
+  /** False: it has refused pictures before and is not asked about one. */
+  mainSees?(): boolean;
   /** Absent: only the main model can be asked. Rejects with `ProviderError` for one without a key, an address or a model. */
   resolve?(spec: ModelSpec): Promise<Target>;
   /** The job all of these calls belong to, unless a call names its own. */
@@ -94,6 +96,7 @@ class Auxiliary implements AuxiliaryClient {
     const main = this.#ports.main();
     const seen = new Set<string>();
     const list = candidates(task, this.#ports.config(), main, request);
+    const isBlind = task === "vision" && this.#ports.mainSees?.() === false;
     for (const candidate of list) {
       const target = candidate.type === "main" ? main : await this.#target(task, candidate);
       if (!target) continue;
@@ -101,7 +104,7 @@ class Auxiliary implements AuxiliaryClient {
       const isMain = destination === destinationOf(main);
       // The main model is the last resort: it is asked even when it was down a minute ago.
       const down = (this.#unhealthy.get(destination) ?? 0) > this.#ports.clock.now() && !(isMain && !candidate.auto);
-      if (seen.has(destination) || down) continue;
+      if (seen.has(destination) || down || (isMain && isBlind)) continue;
       seen.add(destination);
       yield { target, main: isMain, auto: candidate.auto };
     }

@@ -30,7 +30,7 @@ export class FitPictures {
     const known = this.#copies.get(limit);
     const copies = new Map<string, string | null>();
     let newlyLost = 0;
-    const sent = request.messages.flatMap(pictures);
+    const sent = request.messages.flatMap(pictureUrls);
     for (const url of new Set(sent)) {
       const before = known?.get(url);
       const copy = before !== undefined ? before : await fitPicture(url, limit, signal);
@@ -55,13 +55,14 @@ export class FitPictures {
   }
 }
 
-const pictures = ({ content }: Message): string[] =>
+/** Addresses of the pictures of a message. */
+export const pictureUrls = ({ content }: Message): string[] =>
   Array.isArray(content) ? content.flatMap((part) => (part.type === "image_url" ? [part.image_url.url] : [])) : [];
 
 /** The message itself when none of its pictures is large. */
 function withCopies(message: Message, copies: ReadonlyMap<string, string | null>): Message {
   if (message.role === "assistant" || typeof message.content === "string") return message;
-  if (pictures(message).every((url) => copies.get(url) === url)) return message;
+  if (pictureUrls(message).every((url) => copies.get(url) === url)) return message;
   const content = message.content.map((part): ContentPart => {
     if (part.type !== "image_url") return part;
     const url = copies.get(part.image_url.url);
@@ -140,6 +141,13 @@ export function picturesToWords<M extends UserMessage | ToolMessage>(
   if (said === "") return { ...message, content, api_content: `${now}\n\n${sent}` };
   const rest = sent.startsWith(said) ? sent.slice(said.length) : null;
   return { ...message, content, api_content: rest === null ? `${sent}\n${word}` : now + rest };
+}
+
+/** What a person said in a row, and for how many pictures there is only the word left. */
+export function withoutPictureWords(text: string): { readonly text: string; readonly pictures: number } {
+  const lines = text.split("\n");
+  const said = lines.filter((line) => line !== LOST);
+  return { text: said.join("\n"), pictures: lines.length - said.length };
 }
 
 /** A picture was said here once, and only the word for it was kept. */
