@@ -2,6 +2,7 @@
 
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { said } from "../home/language/words.ts";
 import { versionLine } from "../home/paths.ts";
 import { type HistoryMessage, textOf } from "../llm/messages.ts";
 import type { CommandContext, CommandDefinition } from "./context.ts";
@@ -15,7 +16,7 @@ const help: CommandDefinition = {
   async run(_args, ctx) {
     const { skillHelp } = await import("./skills.ts");
     const skills = skillHelp(await ctx.skillCommands());
-    const keys = ctx.terminal ? `Keys\n\n${ctx.terminal.keys()}` : "";
+    const keys = ctx.terminal ? `${said("Keys")}\n\n${ctx.terminal.keys()}` : "";
     ctx.say([ctx.commands(), skills, keys].filter((part) => part !== "").join("\n\n"));
   },
 };

@@ -1,4 +1,5 @@
 // The single ordered list of slash commands, and how typed text finds one in it.
+import { said } from "../home/language/words.ts";
 import { CATEGORIES, type Category, type CommandDefinition } from "./context.ts";
 
 export class CommandRegistry {
@@ -112,13 +113,15 @@ export function helpText(commands: readonly CommandDefinition[]): string {
   const widths = commands.map((command) => usage(command).length).filter((width) => width <= MAX_USAGE);
   const width = Math.max(0, ...widths);
   const line = (command: CommandDefinition) => {
-    const aliases = command.aliases?.length ? ` (also ${command.aliases.map((alias) => `/${alias}`).join(", ")})` : "";
+    const aliases = command.aliases?.length
+      ? ` (${said("also")} ${command.aliases.map((alias) => `/${alias}`).join(", ")})`
+      : "";
     const gap = usage(command).length > width ? `\n${" ".repeat(width + 4)}` : "  ";
-    return `  ${usage(command).padEnd(width)}${gap}${command.description}${aliases}`;
+    return `  ${usage(command).padEnd(width)}${gap}${said(command.description)}${aliases}`;
   };
   const section = (category: Category) => {
     const own = commands.filter((command) => command.category === category);
-    return own.length > 0 ? [`${category}\n${own.map(line).join("\n")}`] : [];
+    return own.length > 0 ? [`${said(category)}\n${own.map(line).join("\n")}`] : [];
   };
   return CATEGORIES.flatMap(section).join("\n\n");
 }

@@ -1,4 +1,5 @@
 // How a question for a yes is worded, the same in every door: by what a yes would do.
+import { t } from "../home/language/words.ts";
 import type { ApprovalQuestion } from "../safety/decision.ts";
 
 interface ApprovalWords {
@@ -9,26 +10,33 @@ interface ApprovalWords {
   readonly no: string;
 }
 
-const words = (verb: string, title: string, where = ""): ApprovalWords => ({
-  title,
-  ask: `${verb} it${where}?`,
-  once: `${verb} it${where} once`,
-  no: `No, do not ${verb.toLowerCase()} it`,
-});
+type Answers = Omit<ApprovalWords, "title">;
+
+const run = (): Answers => ({ ask: t("Run it?"), once: t("Run it once"), no: t("No, do not run it") });
 
 export function approvalWords({ about, description }: ApprovalQuestion): ApprovalWords {
   switch (about) {
     case "leaving":
-      return words("Run", "Leave the sandbox for this command?", " outside");
+      return {
+        title: t("Leave the sandbox for this command?"),
+        ask: t("Run it outside?"),
+        once: t("Run it outside once"),
+        no: t("No, do not run it"),
+      };
     case "outside write":
-      return words("Write", "Write outside the sandbox?");
+      return {
+        title: t("Write outside the sandbox?"),
+        ask: t("Write it?"),
+        once: t("Write it once"),
+        no: t("No, do not write it"),
+      };
     case "address":
-      return words("Open", description);
+      return { title: description, ask: t("Open it?"), once: t("Open it once"), no: t("No, do not open it") };
     case "own change":
-      return words("Save", description);
+      return { title: description, ask: t("Save it?"), once: t("Save it once"), no: t("No, do not save it") };
     case "other":
-      return words("Run", description);
+      return { title: description, ...run() };
     case undefined:
-      return words("Run", `Dangerous command: ${description}`);
+      return { title: t("Dangerous command: {what}", { what: description }), ...run() };
   }
 }

@@ -5,6 +5,24 @@ import { describe, test } from "node:test";
 import { tempHome } from "../support/temp-home.ts";
 import { TerminalScreen, tmuxMissing } from "../support/terminal-screen.ts";
 
+describe("languages", { skip: tmuxMissing() }, () => {
+  test("the screen, its replies and its questions speak Chinese", async () => {
+    await using home = await tempHome({ "config.yaml": "model: demo\ndisplay:\n  language: zh_CN\n" });
+    await using screen = await TerminalScreen.start([], { home, columns: 80, rows: 24 });
+    await screen.waitFor("提示：");
+    await screen.say("/help");
+    await screen.waitFor("开始新的对话");
+    await screen.say("run touch x && rm -rf x");
+    await screen.waitFor("危险命令");
+    await screen.waitFor("否，不运行");
+    await screen.press("Escape");
+    await screen.waitFor("未允许");
+    await screen.say("/quit");
+    await screen.waitFor("用以下命令继续本次对话");
+    assert.equal(await screen.exitCode(), 0);
+  });
+});
+
 describe("skins", { skip: tmuxMissing() }, () => {
   test("one is put on at once and saved, a file of one's own too; a broken one is named and changes nothing", async () => {
     await using home = await tempHome({

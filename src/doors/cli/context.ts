@@ -4,6 +4,7 @@
 import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
 import type { Command } from "commander";
+import { said } from "../../home/language/words.ts";
 import type { OpenHome } from "../../home/open.ts";
 import type { Clock } from "../../kit/clock.ts";
 import { codeOf, messageOf, UserError } from "../../kit/errors.ts";
@@ -85,15 +86,15 @@ export function processIo(options: { readonly noColor: boolean }): CliIo {
     });
   }
   return {
-    out: (text) => void stdout.write(stdout.isTTY ? withoutControls(text) : text),
-    err: (text) => void stderr.write(withoutControls(text)),
+    out: (text) => void stdout.write(stdout.isTTY ? withoutControls(said(text)) : text),
+    err: (text) => void stderr.write(withoutControls(said(text))),
     stdin,
     stdinIsTerminal: stdin.isTTY === true,
     stdoutIsTerminal: stdout.isTTY === true,
     stderrIsTerminal: stderr.isTTY === true,
     color: stdout.isTTY === true && !options.noColor,
     columns: stdout.columns ?? 80,
-    question: (prompt) => ask(withoutControls(prompt), stderr),
+    question: (prompt) => ask(withoutControls(said(prompt)), stderr),
     // A line editor that draws nowhere. pi-tui has no masked input, and loading it for one line costs more than this.
     async secret(prompt) {
       stderr.write(withoutControls(prompt));

@@ -180,6 +180,8 @@ async function run(start: CliStart, io: CliIo, closers: (() => Promise<void>)[])
     redactorFor: (settings) => createRedactor(settings),
   });
   closers.push(() => home.close());
+  const { language } = home.config().display;
+  if (language !== "en") await (await import("../../home/language/languages.ts")).useLanguage(language);
   const badProfile = strayProfile(home.argv);
   if (badProfile !== null) throw new ExitError(2, notAProfile(badProfile));
   const argv = helpAsOption(joinNames(joinPrompt(shieldForeignWords(home.argv)), NAMES));

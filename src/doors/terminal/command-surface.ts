@@ -3,6 +3,7 @@ import type { BackgroundTasks } from "../../agent/background.ts";
 import type { OpenAgent } from "../../agent/opened.ts";
 import type { CommandContext } from "../../commands/context.ts";
 import type { MenuSkill } from "../../commands/skills.ts";
+import { t } from "../../home/language/words.ts";
 import type { UserInput } from "../../llm/messages.ts";
 import type { SessionListItem } from "../../sessions/store.ts";
 import type { Theme } from "../terminal-text.ts";
@@ -84,9 +85,9 @@ export function commandContext(parts: SurfaceParts): CommandContext {
       (await questions.pick<"once" | "always" | "cancel">(
         `${title}\n${detail}`,
         [
-          { label: "Yes", value: "once" },
-          { label: "Yes, and do not ask again", value: "always" },
-          { label: "No", value: "cancel" },
+          { label: t("Yes"), value: "once" },
+          { label: t("Yes, and do not ask again"), value: "always" },
+          { label: t("No"), value: "cancel" },
         ],
         { selected: 2, timeoutMs: CONFIRM_MS },
       )) ?? "cancel",

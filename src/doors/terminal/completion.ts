@@ -8,6 +8,7 @@ import type { OpenAgent } from "../../agent/opened.ts";
 import type { CommandDefinition, CommandValues } from "../../commands/context.ts";
 import { type CommandRegistry, subcommandsOf } from "../../commands/registry.ts";
 import type { MenuSkill } from "../../commands/skills.ts";
+import { said } from "../../home/language/words.ts";
 import { formatReferenceValue } from "../../prompt/references/grammar.ts";
 import { printable } from "../terminal-text.ts";
 import type { ChatRequest } from "../typed-input.ts";
@@ -117,7 +118,7 @@ export class Completion implements AutocompleteProvider {
       const hit = names.find((name) => name === prefix) ?? names.find((name) => name.startsWith(prefix));
       if (hit === undefined) return [];
       const hint = command.argsHint ? `${command.argsHint} ` : "";
-      return [{ value: `/${hit}`, label: `/${hit}`, description: `${hint}${command.description}` }];
+      return [{ value: `/${hit}`, label: `/${hit}`, description: `${hint}${said(command.description)}` }];
     });
   }
 

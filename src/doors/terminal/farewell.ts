@@ -2,6 +2,7 @@
 
 import type { Agent } from "../../agent/agent.ts";
 import type { OpenAgent } from "../../agent/opened.ts";
+import { said, t } from "../../home/language/words.ts";
 import type { OpenHome } from "../../home/open.ts";
 import { hermesCommand } from "../../home/paths.ts";
 import { messageOf } from "../../kit/errors.ts";
@@ -64,7 +65,7 @@ async function farewell(conversation: OpenAgent, facts: FarewellFacts): Promise<
   const { store, agent } = conversation;
   const session = await store.get(agent.sessionId);
   await conversation.close("cli_close");
-  if (!session || session.messageCount === 0) return `${facts.word || "Goodbye."}\n`;
+  if (!session || session.messageCount === 0) return `${facts.word || t("Goodbye.")}\n`;
   const messages = await store.load(session.id);
   const summary = exitSummary({
     ...facts,
@@ -105,7 +106,9 @@ function exitSummary(facts: SummaryFacts): string {
     ...(facts.title ? [`Title:     ${facts.title}`] : []),
     `Duration:  ${exactDuration(facts.seconds)}`,
     `Messages:  ${facts.messages} (${facts.userMessages} user, ${plural(facts.toolCalls, "tool call")})`,
-  ].join("\n");
+  ]
+    .map(said)
+    .join("\n");
 }
 
 /** Saves memories before a conversation is left. Nobody waits longer than the settings say for a model that takes its time. */

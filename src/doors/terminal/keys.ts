@@ -1,6 +1,7 @@
 // The keys of the screen: one table of what they do. The screen acts by it; /help, /keys and the guide show it.
 
 import { isKeyRelease, type KeyId, matchesKey } from "@earendil-works/pi-tui";
+import { said } from "../../home/language/words.ts";
 import type { Attachments } from "./attachments.ts";
 import type { InputLine } from "./input-line.ts";
 import type { Questions } from "./questions.ts";
@@ -274,8 +275,10 @@ export function keyHelp(): string {
   const rows = shownKeys();
   const column = Math.max(...rows.map(({ shown }) => shown.length).filter((width) => width <= 24));
   const line = ({ shown, help }: ShownKey) =>
-    shown.length > column ? `  ${shown}\n  ${" ".repeat(column)}  ${help}` : `  ${shown.padEnd(column)}  ${help}`;
-  const section = (task: string) => [task, ...rows.filter((row) => row.task === task).map(line)].join("\n");
+    shown.length > column
+      ? `  ${shown}\n  ${" ".repeat(column)}  ${said(help)}`
+      : `  ${shown.padEnd(column)}  ${said(help)}`;
+  const section = (task: string) => [said(task), ...rows.filter((row) => row.task === task).map(line)].join("\n");
   return [...new Set(rows.map(({ task }) => task))].map(section).join("\n\n");
 }
 

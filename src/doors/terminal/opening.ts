@@ -1,6 +1,7 @@
 import type { Component } from "@earendil-works/pi-tui";
 import type { OpenAgent } from "../../agent/opened.ts";
 import type { Config } from "../../home/config/schema.ts";
+import { said, t } from "../../home/language/words.ts";
 import type { OpenHome } from "../../home/open.ts";
 import { PRODUCT, VERSION } from "../../home/paths.ts";
 import { contextSize, plural } from "../../kit/formats.ts";
@@ -21,7 +22,7 @@ export function introduce(conversation: OpenAgent, transcript: Transcript, displ
 /** The last lines of the first screen. */
 export function greet({ resumed }: OpenAgent, transcript: Transcript, welcome: string, random: () => number): void {
   if (welcome !== "") transcript.dim(welcome);
-  if (!resumed) transcript.dim(`Tip: ${pickTip(random)}`);
+  if (!resumed) transcript.dim(t("Tip: {tip}", { tip: said(pickTip(random)) }));
 }
 
 function showRecap(conversation: OpenAgent, transcript: Transcript, display: Config["display"]): void {
@@ -166,14 +167,14 @@ export function banner(facts: BannerFacts, width: number, theme: Theme): string[
 }
 
 function left({ opened, cwd, profile }: BannerFacts, theme: Theme): string[] {
-  const model = opened ? `${opened.model} (${opened.provider})` : "connecting ...";
-  const row = (label: string, text: string) => `${theme.label(label.padEnd(7))} ${theme.bannerText(text)}`;
+  const model = opened ? `${opened.model} (${opened.provider})` : t("connecting ...");
+  const row = (label: string, text: string) => `${theme.label(padCells(said(label), 7))} ${theme.bannerText(text)}`;
   return [
     row("model", model),
     ...(opened ? [row("context", contextSize(opened.contextLength))] : []),
     row("folder", cwd),
-    ...(opened ? [row("runs", opened.runs)] : []),
-    ...(opened ? [`${theme.label("session")} ${theme.sessionLabel(opened.sessionId)}`] : []),
+    ...(opened ? [row("runs", said(opened.runs))] : []),
+    ...(opened ? [`${theme.label(padCells(said("session"), 7))} ${theme.sessionLabel(opened.sessionId)}`] : []),
     ...(profile === "default" ? [] : [row("profile", profile)]),
   ];
 }
@@ -187,10 +188,10 @@ function right(facts: BannerFacts, width: number, theme: Theme): string[] {
     ...toolsets
       .slice(0, TOOLSETS_SHOWN)
       .map(([set, tools]) => `${theme.label(`${set}:`)} ${theme.bannerText(tools.join(", "))}`),
-    ...(more > 0 ? [theme.dim(`... ${plural(more, "more toolset")}`)] : []),
+    ...(more > 0 ? [theme.dim(said(`... ${plural(more, "more toolset")}`))] : []),
     ...opened.servers.map(
       ({ name, tools }) =>
-        `${theme.label("mcp:")} ${tools > 0 ? theme.bannerText(`${name} (${plural(tools, "tool")})`) : theme.dim(`${name} (not connected)`)}`,
+        `${theme.label("mcp:")} ${tools > 0 ? theme.bannerText(said(`${name} (${plural(tools, "tool")})`)) : theme.dim(said(`${name} (not connected)`))}`,
     ),
     ...summary(facts, theme),
   ].map((line) => cut(line, width));
@@ -201,8 +202,8 @@ function summary({ opened, skills }: BannerFacts, theme: Theme): string[] {
   if (!opened) return [];
   const count = [...opened.tools.values()].reduce((sum, tools) => sum + tools.length, 0);
   const later = opened.onDemand > 0 ? ` + ${opened.onDemand} on demand` : "";
-  const known = skills === null || skills === 0 ? [] : [plural(skills, "skill")];
-  return [theme.dim([`${plural(count, "tool")}${later}`, ...known, "/help"].join(" · "))];
+  const known = skills === null || skills === 0 ? [] : [said(plural(skills, "skill"))];
+  return [theme.dim([said(`${plural(count, "tool")}${later}`), ...known, "/help"].join(" · "))];
 }
 
 function sideBySide(one: readonly string[], other: readonly string[], cells: number): string[] {

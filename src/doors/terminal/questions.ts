@@ -2,6 +2,7 @@
 import { type Component, Container, Input, type OverlayHandle, type TUI } from "@earendil-works/pi-tui";
 import type { AskRequest } from "../../agent/events.ts";
 import type { PickOptions } from "../../commands/context.ts";
+import { said, t } from "../../home/language/words.ts";
 import {
   type AnswerTo,
   type ApprovalQuestion,
@@ -149,7 +150,7 @@ export class Questions {
       case "confirm":
         return this.#choose(
           `${question.title}\n${question.detail}`,
-          question.onceOnly ? YES_OR_NO : CONFIRM_CHOICES,
+          question.onceOnly ? yesOrNo() : confirmChoices(),
           { selected: question.onceOnly ? 1 : 2 },
           expiresAt,
           ([choice = "cancel"]) => answer({ choice }),
@@ -158,7 +159,7 @@ export class Questions {
       case "clarify":
         return this.#clarify(question, expiresAt, text);
       case "sudo":
-        return this.#type("🔐 sudo password (empty = skip)", { hidden: true }, expiresAt, text);
+        return this.#type(t("🔐 sudo password (empty = skip)"), { hidden: true }, expiresAt, text);
       case "secret":
         return this.#type(`🔑 ${question.prompt} (empty = skip)`, { hidden: true }, expiresAt, text);
     }
@@ -173,7 +174,7 @@ export class Questions {
     const { title } = approvalWords(question);
     const choices = approvalChoices(question);
     const why = () =>
-      this.#type("✎ Tell the agent why, or what to do instead", {}, expiresAt, (text) =>
+      this.#type(t("✎ Tell the agent why, or what to do instead"), {}, expiresAt, (text) =>
         answer({ choice: "deny", ...(text?.trim() ? { reason: text.trim() } : {}) }),
       );
     const command: Component = {
@@ -202,7 +203,7 @@ export class Questions {
     if (!question.choices || question.choices.length === 0) return type();
     const rows: Choice<string | null>[] = [
       ...question.choices.map((choice) => ({ label: choice, value: choice })),
-      { label: "Other ...", value: null },
+      { label: t("Other ..."), value: null },
     ];
     const title = `? ${question.question}${question.multiSelect ? " (blank marks, Enter takes)" : ""}`;
     this.#choose(
@@ -236,7 +237,7 @@ export class Questions {
       onTake: (values) => this.#close(() => taken(values)),
       onCancel: () => this.cancel(),
     });
-    const head = typeof title === "string" ? new Lines(title) : title;
+    const head = typeof title === "string" ? new Lines(said(title)) : title;
     // A short one leaves what was said just before in sight.
     if (look.filter && (look.preview || choices.length > SHORT)) this.#cover([head, list], list, cancelled);
     else this.#open([head, list], list, expiresAt, cancelled);
@@ -338,38 +339,44 @@ function approvalChoices(question: ApprovalQuestion): Choice<AnswerTo<ApprovalQu
       ? []
       : [
           {
-            label: "Allow for this session",
-            hint: `everything of the kind "${question.patternKey}"`,
+            label: t("Allow for this session"),
+            hint: t('everything of the kind "{kind}"', { kind: question.patternKey }),
             value: "session" as const,
           },
         ]),
     ...(question.allowAlways
-      ? [{ label: "Always allow", hint: `kept in ${question.keptIn ?? "config.yaml"}`, value: "always" as const }]
+      ? [
+          {
+            label: t("Always allow"),
+            hint: t("kept in {place}", { place: question.keptIn ?? "config.yaml" }),
+            value: "always" as const,
+          },
+        ]
       : []),
     { label: no, value: "deny" },
-    { label: "No, and tell the agent why ...", value: "why" },
+    { label: t("No, and tell the agent why ..."), value: "why" },
   ];
 }
 
-const CONFIRM_CHOICES: Choice<"once" | "always" | "cancel">[] = [
-  { label: "Yes, once", value: "once" },
-  { label: "Yes, and never ask again", value: "always" },
-  { label: "No, cancel", value: "cancel" },
+const confirmChoices = (): Choice<"once" | "always" | "cancel">[] => [
+  { label: t("Yes, once"), value: "once" },
+  { label: t("Yes, and never ask again"), value: "always" },
+  { label: t("No, cancel"), value: "cancel" },
 ];
 
-const YES_OR_NO: Choice<"once" | "always" | "cancel">[] = [
-  { label: "Yes", value: "once" },
-  { label: "No", value: "cancel" },
+const yesOrNo = (): Choice<"once" | "always" | "cancel">[] => [
+  { label: t("Yes"), value: "once" },
+  { label: t("No"), value: "cancel" },
 ];
 
 function outcome(question: Question, value: AnswerTo<Question>): string {
   if ("choice" in value) {
     const no = value.choice === "deny" || value.choice === "cancel";
     if (question.kind !== "approval") return `? ${oneLine(titleOf(question))} → ${no ? "no" : "yes"}`;
-    const said = { once: "allowed once", session: "allowed for this session", always: "always allowed" };
+    const done = { once: t("allowed once"), session: t("allowed for this session"), always: t("always allowed") };
     const what = oneLine(question.command);
     const why = question.kind === "approval" && "reason" in value && value.reason ? ` (${oneLine(value.reason)})` : "";
-    return no ? `✗ not allowed: ${what}${why}` : `✓ ${said[value.choice as keyof typeof said]}: ${what}`; // the rest is no
+    return no ? `✗ ${t("not allowed")}: ${what}${why}` : `✓ ${done[value.choice as keyof typeof done]}: ${what}`; // the rest is no
   }
   if (question.kind === "clarify") return `? ${oneLine(question.question)} → ${oneLine(value.text ?? "no answer")}`;
   const what = question.kind === "secret" ? `🔑 ${question.name}` : "🔐 sudo password";

@@ -8,6 +8,7 @@ import type { OpenAgent } from "../../agent/opened.ts";
 import { builtinCommands } from "../../commands/builtin.ts";
 import { commandsOf, type DispatchSurface, dispatchTyped } from "../../commands/dispatch.ts";
 import { helpText } from "../../commands/registry.ts";
+import { said, t } from "../../home/language/words.ts";
 import { messageOf } from "../../kit/errors.ts";
 import type { UserInput } from "../../llm/messages.ts";
 import { type ChatRequest, type Notify, type ResumeRequest, withReferences } from "../typed-input.ts";
@@ -339,7 +340,7 @@ class Screen {
 
   #hint(name: HintName): void {
     const hint = firstTimeHint(name, this.#request.home, this.#hinted);
-    if (hint) this.#transcript.dim(`Tip: ${hint}`);
+    if (hint) this.#transcript.dim(t("Tip: {tip}", { tip: said(hint) }));
   }
 
   /** A turn or a shell line runs, or the conversation is being compressed: all can be stopped. */

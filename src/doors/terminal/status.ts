@@ -2,6 +2,7 @@ import type { Component } from "@earendil-works/pi-tui";
 import type { AgentEvent, SessionTotals, ToolCallView } from "../../agent/events.ts";
 import type { OpenAgent } from "../../agent/opened.ts";
 import { currentBranch } from "../../home/git-pointer.ts";
+import { said, t } from "../../home/language/words.ts";
 import { compactDuration, dollars, exactDuration, percentBar, tokenCount } from "../../kit/formats.ts";
 import type { WorkMode } from "../../tools/toolset/work-mode.ts";
 import { cutLeft, feedRow, subagentActivity } from "../feed.ts";
@@ -61,7 +62,7 @@ export class Status implements Component {
     if (!this.#shown) return [];
     const { now, conversation, turnSeconds, turns, showCost, background, folder } = this.#sources;
     const present = conversation();
-    if (!present) return [this.#theme.dim(cut("connecting ...", width))];
+    if (!present) return [this.#theme.dim(cut(t("connecting ..."), width))];
     const { target } = present;
     const facts = {
       model: printable(target.model),
@@ -138,7 +139,7 @@ export function statusLine(facts: StatusFacts, width: number, theme: Theme): str
   const plain = (text: string | null) => (text === null ? null : theme.status(text));
   const duration = theme.status(compactDuration(facts.sessionSeconds));
   const mode = MODE_SHOWN[facts.mode ?? "ask"];
-  const working = mode === null ? null : theme.accent(mode);
+  const working = mode === null ? null : theme.accent(said(mode));
   if (width < 52) return filled([model, working, duration], " · ", width, theme);
   const percent = facts.contextUsed === null ? null : (facts.contextUsed / facts.contextLength) * 100;
   const context = percent === null ? "–" : `${Math.round(percent)}%`;
@@ -146,7 +147,7 @@ export function statusLine(facts: StatusFacts, width: number, theme: Theme): str
     facts.compressions > 0 ? `🗜️ ${facts.compressions}` : null,
     facts.background ? `▶ ${facts.background}` : null,
     facts.processes > 0 ? `⚙ ${facts.processes}` : null,
-    facts.queued > 0 ? `▶ ${facts.queued} queued` : null,
+    facts.queued > 0 ? `▶ ${t("{count} queued", { count: facts.queued })}` : null,
   ].map(plain);
   const cost = plain(facts.showCost ? costText(facts.totals) : null);
   const yolo = facts.yolo ? theme.warn("⚠ YOLO") : null;
@@ -191,8 +192,8 @@ function filled(parts: Parts, separator: string, width: number, theme: Theme): s
 /** A cost that is not fully known is never shown as a plain number. */
 function costText(totals: SessionTotals | null): string {
   if (totals === null || totals.apiCalls === 0) return "$0.00";
-  if (totals.costStatus === "included") return "included";
-  if (totals.costUsd === null) return "cost unknown";
+  if (totals.costStatus === "included") return t("included");
+  if (totals.costUsd === null) return t("cost unknown");
   return totals.costStatus === "unknown" ? `≥ ${dollars(totals.costUsd)} (partly unknown)` : dollars(totals.costUsd);
 }
 
@@ -293,9 +294,12 @@ export class Activity implements Component {
     if (this.#doing === null) return [];
     const frame = this.#frame(this.#doing);
     const seconds = Math.floor((this.#now() - this.#doing.since) / 1000);
-    const facts = [...(seconds >= 2 ? [compactDuration(seconds)] : []), ...(this.#stoppable() ? ["esc to stop"] : [])];
+    const facts = [
+      ...(seconds >= 2 ? [compactDuration(seconds)] : []),
+      ...(this.#stoppable() ? [t("esc to stop")] : []),
+    ];
     const elapsed = facts.length === 0 ? "" : ` (${facts.join(" · ")})`;
-    const what = cut(this.#words(this.#doing), Math.max(8, width - 3 - cellWidth(frame) - elapsed.length));
+    const what = cut(this.#words(this.#doing), Math.max(8, width - 3 - cellWidth(frame) - cellWidth(elapsed)));
     return ["", cut(`${this.#theme.accent(frame)} ${this.#theme.dim(what + elapsed)}`, width)];
   }
 
@@ -314,7 +318,7 @@ export class Activity implements Component {
 
   #words({ what, since }: Doing): string {
     const { thinkingVerbs } = this.#theme.look;
-    if (what !== THINKING || thinkingVerbs.length === 0) return what;
+    if (what !== THINKING || thinkingVerbs.length === 0) return said(what);
     return thinkingVerbs[Math.floor((this.#now() - since) / FACE_MS) % thinkingVerbs.length] ?? what;
   }
 

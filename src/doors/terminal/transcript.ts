@@ -3,6 +3,7 @@
 import { type Component, Container, Spacer } from "@earendil-works/pi-tui";
 import type { AgentEvent, TurnOutcome } from "../../agent/events.ts";
 import type { Config } from "../../home/config/schema.ts";
+import { said } from "../../home/language/words.ts";
 import { plural } from "../../kit/formats.ts";
 import { isRefusedByUser, recoveryLine, subagentLine } from "../feed.ts";
 import { printable, type Theme } from "../terminal-text.ts";
@@ -148,7 +149,7 @@ export class Transcript {
 
   info(text: string): void {
     this.#gap();
-    this.view.addChild(new Lines(text));
+    this.view.addChild(new Lines(said(text)));
   }
 
   /** A block that its owner goes on changing, such as the output of a shell line. */
@@ -158,7 +159,7 @@ export class Transcript {
   }
 
   dim(text: string): void {
-    this.#note(new Lines(text, this.#theme.dim));
+    this.#note(new Lines(said(text), this.#theme.dim));
   }
 
   /** A line as those of the feed. */
@@ -167,7 +168,7 @@ export class Transcript {
   }
 
   warn(text: string): void {
-    this.#note(new Lines(`⚠ ${text}`, this.#theme.warn));
+    this.#note(new Lines(`⚠ ${said(text)}`, this.#theme.warn));
   }
 
   clear(): void {

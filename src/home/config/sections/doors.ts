@@ -7,7 +7,9 @@ export const doorSections = {
     compact: flag(false, "small banner"),
     personality: notUsedYet(text("kawaii", "spinner faces; display only")),
     skin: text("default", "colours and words of the screen; /skin lists them, your own are files in `skins/`"),
-    language: notUsedYet(text("en", "language of messages", { env: "HERMES_LANGUAGE" })),
+    language: text("en", "language of the screen and of messages, such as zh; what has no translation is English", {
+      env: "HERMES_LANGUAGE",
+    }),
     streaming: flag(true, "show text as it arrives"),
     show_reasoning: flag(false, "show the model's thinking"),
     final_response_markdown: choice(

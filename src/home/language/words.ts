@@ -1,0 +1,82 @@
+// The language of what people read on the screen. The English text is the key: it stands where it is said, and a catalogue of another
+// language maps it, with its named places, to a translation. What a catalogue lacks stays English. Prompts to the model, logs and names of
+// commands are never translated.
+
+/** The names of the places in a text: `"Skin: {name}."` has `name`. */
+type Places<Text extends string> = Text extends `${string}{${infer Name}}${infer Rest}` ? Name | Places<Rest> : never;
+type Values<Text extends string> = [Places<Text>] extends [never]
+  ? []
+  : [values: Readonly<Record<Places<Text>, string | number>>];
+
+export type Catalogue = Readonly<Record<string, string>>;
+
+interface Pattern {
+  readonly literals: readonly string[];
+  readonly names: readonly string[];
+  readonly translation: string;
+}
+
+let catalogue: Catalogue = {};
+/** Texts with places, by how they begin. */
+let patterns: readonly Pattern[] = [];
+
+/** The text in the user's language, with its places filled. A place that nobody fills stays as it is written. */
+export function t<const Text extends string>(text: Text, ...[values]: Values<Text>): string {
+  return filled(Object.hasOwn(catalogue, text) ? (catalogue[text] ?? text) : text, values ?? {});
+}
+
+/** A text that was put together already: translated as a whole, else line by line, as far as the catalogue has it. */
+export function said(text: string): string {
+  if (patterns.length === 0 || text.length > MOST_CHARS) return text;
+  const whole = lookUp(text);
+  if (whole !== null || !text.includes("\n")) return whole ?? text;
+  return text
+    .split("\n")
+    .map((line) => lookUp(line) ?? line)
+    .join("\n");
+}
+
+const MOST_CHARS = 20_000;
+
+export function useCatalogue(next: Catalogue): void {
+  catalogue = next;
+  patterns = Object.entries(next).flatMap(([text, translation]) => {
+    const parts = text.split(/\{(\w+)\}/);
+    const literals = parts.filter((_, at) => at % 2 === 0);
+    const names = parts.filter((_, at) => at % 2 === 1);
+    // A text of places alone fits everything.
+    return literals.some((literal) => /\p{L}{2}/u.test(literal)) ? [{ literals, names, translation }] : [];
+  });
+}
+
+function lookUp(text: string): string | null {
+  const [, indent = "", bare = text] = /^(\s*)([\s\S]*)$/.exec(text) ?? [];
+  if (Object.hasOwn(catalogue, bare)) return indent + (catalogue[bare] ?? bare);
+  for (const pattern of patterns) {
+    const values = pattern.names.length > 0 ? match(bare, pattern) : null;
+    if (values) return indent + filled(pattern.translation, values);
+  }
+  return null;
+}
+
+/** What stands in the places, taken from left to right. */
+function match(text: string, { literals, names }: Pattern): Readonly<Record<string, string>> | null {
+  const [first = ""] = literals;
+  const last = literals.at(-1) ?? "";
+  if (!text.startsWith(first) || !text.endsWith(last) || text.length < first.length + last.length) return null;
+  const values: Record<string, string> = {};
+  let at = first.length;
+  for (const [index, name] of names.entries()) {
+    const next = literals[index + 1] ?? "";
+    const end = index === names.length - 1 ? text.length - last.length : text.indexOf(next, at);
+    if (end < at) return null;
+    values[name] = text.slice(at, end);
+    if (values[name].includes("\n")) return null;
+    if (name === "count" && !/^\d[\d.,]*[KMB]?$/.test(values[name])) return null;
+    at = end + next.length;
+  }
+  return values;
+}
+
+const filled = (text: string, values: Readonly<Record<string, string | number>>) =>
+  text.replace(/\{(\w+)\}/g, (place, name: string) => (Object.hasOwn(values, name) ? String(values[name]) : place));
