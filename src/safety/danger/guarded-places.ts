@@ -275,6 +275,28 @@ const ONE_SOURCE: Table = {
   gem: elsewhere("^install .*(?:--source|-s)[= ]"),
 };
 
+/** Code of an address that is named on the line; the large public hosts of code count as registries do. */
+const CODE_HOSTS =
+  "(?:github\\.com|gitlab\\.com|bitbucket\\.org|codeberg\\.org|codeload\\.github\\.com|objects\\.githubusercontent\\.com|localhost|127\\.0\\.0\\.1)";
+const ADDRESS = `(?:git\\+)?(?:https?|ssh|git)://(?:[^\\s/@]{1,64}@)?(?!${CODE_HOSTS}[/:]|${TRUSTED_SOURCE})\\S`;
+const NAMED_CODE: Table = {
+  ...every(
+    "pip pip3 uv python python3",
+    new RegExp(`(?:^|\\s)(?:install|add)\\s(?:\\S{1,80}\\s){0,6}["']?(?:[\\w.-]{1,64} ?@ ?)?${ADDRESS}`),
+  ),
+  ...every("pipx uvx uv", new RegExp(`(?:--spec|--from|^install|^run)[= ]["']?${ADDRESS}`)),
+  git: /^(?:clone|init)\b.*--template[= ]/,
+  cmake: /(?:^|\s)-P\s+(?:\/|~|\.\.)/,
+  ...every(
+    "npm pnpm yarn bun",
+    new RegExp(
+      `^(?:pkg set ["']?scripts\\.(?:(?:pre|post)?install|prepare)\\b|set-script (?:(?:pre|post)?install|prepare) )|^(?:i|install|add)\\s(?:\\S{1,80}\\s){0,6}["']?${ADDRESS}`,
+    ),
+  ),
+  cargo: new RegExp(`^install\\s(?:\\S{1,80}\\s){0,6}--git[= ]["']?${ADDRESS}`),
+  go: /^run (?!(?:github\.com|gitlab\.com|golang\.org|gopkg\.in|google\.golang\.org|mvdan\.cc|honnef\.co|k8s\.io|sigs\.k8s\.io|go\.uber\.org)\/)(?:[\w-]+\.)+[a-z]{2,}\/\S+@/,
+};
+
 /** Lines of a `.npmrc` of whatever project. */
 const writesNpmSettings = (invocation: Invocation) =>
   filesWrittenBy(invocation).some((file) => /(?:^|\/)\.npmrc$/.test(file)) &&
@@ -284,6 +306,7 @@ const writesNpmSettings = (invocation: Invocation) =>
 
 const later = tableRule("", SOURCES);
 const once = tableRule("", ONE_SOURCE);
+const named = tableRule("", NAMED_CODE);
 
 export const laterStarts: RuleGroup = {
   reason: "changes something that runs by itself at a later start",
@@ -294,7 +317,11 @@ export const laterStarts: RuleGroup = {
     },
     {
       key: "setting that decides which code is installed or run",
-      matches: (scene) => later.matches(scene) || once.matches(scene) || scene.invocations.some(writesNpmSettings),
+      matches: (scene) =>
+        later.matches(scene) ||
+        once.matches(scene) ||
+        named.matches(scene) ||
+        scene.invocations.some(writesNpmSettings),
     },
   ],
 };

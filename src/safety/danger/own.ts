@@ -144,13 +144,24 @@ export const ownProcess: RuleGroup = {
 };
 
 const RUNNERS = new Set(["node", "bun", "deno", "npx", "bunx", "pnpx"]);
+const SCRIPT_RUNNERS = new Set(["npm", "pnpm", "yarn"]);
+const OWN_PROGRAM = /(?:^|\/)(?:hermes(?:\.mjs|-agent)?(?:@[\w.-]+)?|dist\/main\.js|src\/main\.ts)$/;
+
+/** In a clone `npm start -- …` is `hermes …`; in another project these words mean nothing, and nobody writes them. */
+function startedAsScript(args: readonly string[]): Options | null {
+  const [first, ...rest] = args.filter((arg) => !/^-[a-z]$|^--(?:silent|prefix=\S*)$/.test(arg));
+  const words = first === "run" || first === "run-script" ? rest : [first, ...rest];
+  if (words[0] !== "start") return null;
+  return read(words.slice(1).filter((arg) => arg !== undefined && arg !== "--") as string[]); // the first is there
+}
 
 /** The arguments of Hermes itself, however it is started; null when this is another program. */
 function hermesOptions(invocation: Invocation): Options | null {
   const args = argTexts(invocation);
   if (/^hermes(?:\.mjs)?$/.test(invocation.program)) return read(args);
+  if (SCRIPT_RUNNERS.has(invocation.program)) return startedAsScript(args);
   if (!RUNNERS.has(invocation.program)) return null;
-  const at = args.findIndex((arg) => /(?:^|\/)hermes(?:\.mjs|-agent)?(?:@[\w.-]+)?$/.test(arg));
+  const at = args.findIndex((arg) => OWN_PROGRAM.test(arg));
   return at < 0 ? null : read(args.slice(at + 1));
 }
 
