@@ -66,6 +66,8 @@ test("rendered Markdown looks the same however it comes, also in the middle of l
       assert.deepEqual(streamed(text, "render", size).render(80), once.render(80));
     }),
   );
+  const items = Array.from({ length: 100 }, (_, i) => `- item ${i}\n  - inner\n    - last`).join("\n");
+  assert.deepEqual(streamed(items, "render").render(80), items.split("\n"), "a list is cut between its items");
   const code = Array.from({ length: 500 }, (_, i) => `line ${i}`);
   const shown = streamed(["Look:", "```", ...code, "```", "", "after"].join("\n"), "render").render(80);
   assert.deepEqual(
