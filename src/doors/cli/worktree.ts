@@ -163,7 +163,7 @@ async function includeFiles(root: string, path: string, links: Map<string, strin
   const refused: string[] = [];
   for (const line of text.split("\n").map((entry) => entry.trim())) {
     if (line === "" || line.startsWith("#")) continue;
-    const pattern = line.replace(/\/+$/, "");
+    const pattern = line.replace(/(?<!\/)\/+$/, "");
     if (isAbsolute(pattern) || pattern.split("/").includes("..")) refused.push(line);
     else
       for await (const name of glob(pattern, { cwd: root }))

@@ -138,7 +138,7 @@ export class ScreenSkin {
     } catch (error) {
       if (isMissing(error)) return null;
       const [reason = ""] = messageOf(error).split("\n");
-      return `${home.display(path)} cannot be used: ${reason.replace(/[.:]+$/, "")}.`;
+      return `${home.display(path)} cannot be used: ${reason.replace(/(?<![.:])[.:]+$/, "")}.`;
     }
   }
 }

@@ -124,7 +124,7 @@ function lastLines(output: string): readonly string[] {
     .replace(/\r?\n$/, "")
     .split("\n")
     .slice(-TAIL_LINES)
-    .map((line) => printable(line.replace(/\r+$/, "").split("\r").at(-1) ?? ""));
+    .map((line) => printable(line.split("\r").findLast((part) => part !== "") ?? ""));
 }
 
 // The task list, pinned above the input while something in it is open.
