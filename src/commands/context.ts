@@ -115,6 +115,8 @@ export interface PickItem<T> {
 
 /** What a picker may do beyond its rows. Surfaces without a picker ignore it. */
 export interface PickOptions<T> {
+  /** A few things to do: a number takes its row at once, nothing is searched. */
+  readonly menu?: boolean;
   readonly selected?: number;
   /** More about the row under the cursor. */
   preview?(value: T): Promise<string>;

@@ -6,7 +6,7 @@ import { textOf } from "../llm/messages.ts";
 import type { CommandContext, CommandDefinition } from "./context.ts";
 
 const SHOWN_LINES = 200;
-const PREVIEW_LINES = 6;
+const PREVIEW_LINES = 5;
 
 const background: CommandDefinition = {
   name: "background",
@@ -106,10 +106,11 @@ async function browse(ctx: CommandContext): Promise<void> {
     { preview: async (one) => lastLines(await one.output(), PREVIEW_LINES) || "(nothing yet)" },
   );
   if (chosen === null) return;
-  const what = await ctx.pick<"show" | "stop">(oneLine(chosen.what), [
-    { label: "Show its output", value: "show" },
+  const actions = [
+    { label: "Show its output", value: "show" as const },
     ...(chosen.ended === null ? [{ label: "Stop it", value: "stop" as const }] : []),
-  ]);
+  ];
+  const what = await ctx.pick<"show" | "stop">(oneLine(chosen.what), actions, { menu: true });
   if (what === "show") await show(chosen, ctx);
   if (what === "stop") await stop(chosen, ctx);
 }

@@ -80,7 +80,8 @@ export function commandContext(parts: SurfaceParts): CommandContext {
       attachments.putBack({ text, parts });
       input.draft = text;
     },
-    pick: (title, items, options = {}) => questions.pick(title, items, { filter: true, numbers: "shown", ...options }),
+    pick: (title, items, options = {}) =>
+      questions.pick(title, items, options.menu ? options : { filter: true, numbers: "shown", ...options }),
     confirm: async (title, detail) =>
       (await questions.pick<"once" | "always" | "cancel">(
         `${title}\n${detail}`,

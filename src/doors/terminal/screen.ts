@@ -472,7 +472,7 @@ class Screen {
   #queueLines(width: number): string[] {
     const { held, waiting } = this.#turns;
     const texts = [...this.#typedEarly.map(queuedText), ...(held === null ? [] : [held]), ...waiting];
-    return [...queueLines(texts, width, this.#theme), ...this.#shell.lines(width)];
+    return [...(this.#questions.open ? [] : queueLines(texts, width, this.#theme)), ...this.#shell.lines(width)];
   }
 
   #ready(): OpenAgent {
