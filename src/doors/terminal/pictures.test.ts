@@ -68,7 +68,7 @@ test("a terminal without pictures gets name, pixels and size", async (t) => {
 });
 
 test("kitty and iTerm2 get the picture in their own protocol, sixel terminals theirs", async (t) => {
-  assert.match((await drawn(t, asPng(red), "kitty")).join("\n"), /^\u001b_Ga=T,f=100[\s\S]*\n🖼 red\.png/);
+  assert.match((await drawn(t, asPng(red), "kitty")).join("\n"), /^\u001b_Ga=T,f=100[^;]*,i=\d+[\s\S]*\n🖼 red\.png/);
   assert.match((await drawn(t, asPng(red), "iterm2")).join("\n"), /\u001b\]1337;File=inline=1[\s\S]*\n🖼 red\.png/);
   terminalFacts.sixel = true;
   assert.match(

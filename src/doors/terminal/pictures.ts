@@ -3,7 +3,13 @@
 import { readFile, stat } from "node:fs/promises";
 import { homedir } from "node:os";
 import { basename, isAbsolute, join } from "node:path";
-import { type Component, getCapabilities, getCellDimensions, renderImage } from "@earendil-works/pi-tui";
+import {
+  allocateImageId,
+  type Component,
+  getCapabilities,
+  getCellDimensions,
+  renderImage,
+} from "@earendil-works/pi-tui";
 import { imageSize } from "../../llm/pictures/fit.ts";
 import { printable, type Theme } from "../terminal-text.ts";
 import { CachedBlock } from "./blocks.ts";
@@ -79,14 +85,17 @@ type Drawer = (width: number) => readonly string[] | null;
 async function drawer(bytes: Buffer, size: Size, protocol: "kitty" | "iterm2" | "sixel"): Promise<Drawer> {
   const { scaledPixels, asPng } = await import("../../llm/pictures/smaller.ts");
   if (protocol !== "iterm2" && !canUnpack(() => scaledPixels(bytes, 1))) return () => null;
+  // The renderer takes a picture with an id away again when its lines are drawn anew.
+  const imageId = allocateImageId();
   return (width) => {
     const cell = getCellDimensions();
     const fit = cellsFor(size, Math.min(MAX_CELLS, width - 2), cell);
-    if (protocol === "iterm2") return withCursor(bytes.toString("base64"), size, fit.columns);
+    if (protocol === "iterm2") return withCursor(bytes.toString("base64"), size, { columns: fit.columns });
     const side = Math.max(fit.columns * cell.widthPx, fit.rows * cell.heightPx);
     const pixels = scaledPixels(bytes, side);
     if (pixels === null) return null;
-    if (protocol === "kitty") return withCursor(asPng(pixels).toString("base64"), pixels, fit.columns);
+    if (protocol === "kitty")
+      return withCursor(asPng(pixels).toString("base64"), pixels, { columns: fit.columns, imageId });
     const rows = Math.ceil(pixels.height / cell.heightPx);
     // The renderer takes a line with an (empty) kitty command for a picture and does not measure it. Drawn from its last line, so that
     // the room for it is on the screen by then.
@@ -104,11 +113,15 @@ function canUnpack(unpack: () => object | null): boolean {
   }
 }
 
-function withCursor(base64: string, { width, height }: Size, columns: number): readonly string[] | null {
+function withCursor(
+  base64: string,
+  { width, height }: Size,
+  { columns, imageId }: { readonly columns: number; readonly imageId?: number },
+): readonly string[] | null {
   const drawn = renderImage(
     base64,
     { widthPx: width, heightPx: height },
-    { maxWidthCells: columns, maxHeightCells: MAX_ROWS, moveCursor: false },
+    { maxWidthCells: columns, maxHeightCells: MAX_ROWS, moveCursor: false, ...(imageId !== undefined && { imageId }) },
   );
   if (drawn === null) return null;
   if (getCapabilities().images === "kitty") return [drawn.sequence, ...blank(drawn.rows - 1)];
