@@ -55,7 +55,8 @@ describe("/fork", () => {
     const original = rig.ctx.conversation.agent.sessionId;
     server.script({ text: "A SUMMARY" });
     await rig.type("/compress");
-    assert.notEqual(rig.ctx.conversation.agent.sessionId, original);
+    const shorter = rig.ctx.conversation.agent.sessionId;
+    assert.notEqual(shorter, original);
     rig.text();
     rig.picks.push("message 4");
     await rig.type("/fork");
@@ -72,5 +73,10 @@ describe("/fork", () => {
       await rig.ctx.store.tip(original),
       (await rig.ctx.store.list()).find(({ chain }) => chain[0] === original)?.id,
     );
+    await rig.ctx.resumeSession(shorter);
+    rig.picks.push("message 8");
+    await rig.type("/fork");
+    const late = await rig.ctx.store.get(rig.ctx.conversation.agent.sessionId);
+    assert.equal(late?.parentSessionId, shorter, "what was carried on is taken from where the conversation stands");
   });
 });
