@@ -101,7 +101,7 @@ async function pickModel(ctx: CommandContext, fresh: boolean): Promise<Asked | n
     ...(await otherRows(ctx)),
   ];
   if (rows.length === 0) {
-    ctx.say("/model NAME switches to another one; hermes model connects a provider.");
+    ctx.say("/model NAME switches to another one; /setup connects a provider.");
     return null;
   }
   const selected = Math.max(

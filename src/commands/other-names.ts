@@ -15,7 +15,6 @@ const OTHER_NAMES: Readonly<Record<string, OtherName>> = {
   models: { runs: "model" },
   effort: { runs: "reasoning" },
   thinking: { runs: "reasoning" },
-  theme: { runs: "skin" },
   themes: { runs: "skin" },
   continue: { runs: "resume" },
   rewind: { runs: "fork" },
@@ -25,7 +24,7 @@ const OTHER_NAMES: Readonly<Record<string, OtherName>> = {
   share: { runs: "save" },
   name: { runs: "title" },
   rename: { runs: "title" },
-  permissions: { runs: "approvals" },
+  permissions: { runs: "mode" },
   todos: { runs: "agents" },
   statusline: { runs: "statusbar" },
   "output-style": { runs: "personality" },
@@ -42,7 +41,7 @@ const OTHER_NAMES: Readonly<Record<string, OtherName>> = {
   // They happen in the shell.
   doctor: { says: "Run it in a shell: hermes doctor" },
   logout: { says: "Remove a key in a shell: hermes logout" },
-  upgrade: { says: "Update in a shell, the way you installed it." },
+  upgrade: { says: "Run it in a shell: hermes update" },
   hooks: { says: "Hooks are managed in a shell: hermes hooks" },
   bug: { says: "hermes doctor collects what a report needs." },
   "add-dir": {
