@@ -1,6 +1,7 @@
 // What waits to be sent: one line per message above the input, and a panel in which the messages are edited, deleted, moved or sent now.
 
 import { type Component, matchesKey } from "@earendil-works/pi-tui";
+import { t } from "../../home/language/words.ts";
 import type { UserInput } from "../../llm/messages.ts";
 import { cut, printable, type Theme } from "../terminal-text.ts";
 import { queuedText, type Turns } from "./turns.ts";
@@ -14,10 +15,10 @@ const oneLine = (text: string) => printable(text.slice(0, SHOWN_CHARS)).replace(
 
 /** The queue as it is always shown. */
 export function queueLines(texts: readonly string[], width: number, theme: Theme): string[] {
-  const lines = texts.slice(0, LINES).map((text) => `▶ next: ${oneLine(text)}`);
+  const lines = texts.slice(0, LINES).map((text) => t("▶ next: {text}", { text: oneLine(text) }));
   const more = texts.length - lines.length;
-  if (more > 0) lines.push(`▶ and ${more} more`);
-  if (lines.length > 0) lines.push("  Ctrl+X q edits the queue, Up takes the last message back");
+  if (more > 0) lines.push(t("▶ and {count} more", { count: more }));
+  if (lines.length > 0) lines.push(`  ${t("Ctrl+X q edits the queue, Up takes the last message back")}`);
   return lines.map((line) => theme.dim(cut(line, width)));
 }
 
@@ -42,7 +43,8 @@ export class QueuePanel implements Component {
   render(width: number): string[] {
     const { turns, theme } = this.#options;
     const { queued } = turns;
-    if (queued.length === 0) return [cut("The queue is empty.", width), theme.dim(cut("  Esc close", width))];
+    if (queued.length === 0)
+      return [cut(t("The queue is empty."), width), theme.dim(cut(`  ${t("Esc close")}`, width))];
     const at = this.#at;
     const from = Math.max(0, Math.min(at - PANEL_ROWS + 1, queued.length - PANEL_ROWS));
     const rows = queued.slice(from, from + PANEL_ROWS).map((input, index) => {
@@ -51,7 +53,11 @@ export class QueuePanel implements Component {
       const line = cut(`${isSelected ? "❯" : " "} ${from + index + 1}. ${mark}${oneLine(queuedText(input))}`, width);
       return isSelected ? theme.accent(line) : line;
     });
-    return [cut(`Queue (${queued.length})`, width), ...rows, theme.dim(cut(`  ${KEYS_HELP}`, width))];
+    return [
+      cut(t("Queue ({count})", { count: queued.length }), width),
+      ...rows,
+      theme.dim(cut(`  ${t(KEYS_HELP)}`, width)),
+    ];
   }
 
   handleInput(data: string): void {

@@ -79,7 +79,7 @@ test("a running shell line shows its last lines and can be stopped; two do not r
   await sees("line-12");
   assert.match(shown(), / {2}…\n {2}line-5\n[\s\S]*line-12\n {2}running \(esc to stop\)/);
   await shell.run("!echo no");
-  assert.match(shown(), /another shell line is still running/);
+  assert.match(shown(), /another command is still running/);
   assert.equal(shell.stop(), true);
   await running;
   // The shell may say that its child was ended.

@@ -2,8 +2,9 @@
 // next message as context. `!!cmd` runs it for the user alone. Nothing of it reaches the model by itself.
 
 import type { OpenAgent, TypedResult } from "../../agent/opened.ts";
+import { t } from "../../home/language/words.ts";
 import { messageOf } from "../../kit/errors.ts";
-import { exactDuration, plural } from "../../kit/formats.ts";
+import { exactDuration } from "../../kit/formats.ts";
 import { cut, printable, type Theme, wrapColumns } from "../terminal-text.ts";
 import { CachedBlock } from "./blocks.ts";
 
@@ -58,7 +59,7 @@ export class ShellLines {
     const block = new ShellBlock(line.command, theme);
     show(block);
     if (this.#running) {
-      block.finish("another shell line is still running; stop it with Esc first", true);
+      block.finish(t("another command is still running; stop it with Esc first"), true);
       onChange();
       return true;
     }
@@ -75,8 +76,8 @@ export class ShellLines {
         },
       });
       const seconds = exactDuration((now() - began) / 1000);
-      const end = result.interrupted ? "stopped" : `exit ${result.exitCode}`;
-      const sent = line.attach ? " · goes along with your next message" : "";
+      const end = result.interrupted ? t("stopped") : t("exit {code}", { code: result.exitCode });
+      const sent = line.attach ? ` · ${t("goes along with your next message")}` : "";
       block.finish(`${end} · ${seconds}${sent}`, result.exitCode !== 0);
       if (line.attach)
         this.#attached.push({ command: line.command, text: await contextOf(line.command, result, redact) });
@@ -119,7 +120,9 @@ export class ShellLines {
   lines(width: number): string[] {
     const { theme } = this.#options;
     return this.#attached.map(({ command }) =>
-      theme.dim(cut(`📎 ! ${printable(command).replace(/\s+/g, " ")} · Backspace on an empty line removes it`, width)),
+      theme.dim(
+        cut(`📎 ! ${printable(command).replace(/\s+/g, " ")} · ${t("Backspace on an empty line removes it")}`, width),
+      ),
     );
   }
 }
@@ -173,11 +176,11 @@ export class ShellBlock extends CachedBlock {
     const head = wrapColumns(`! ${this.#command}`, width).map(user);
     const shown = printable(this.#output).trimEnd();
     const lines = shown === "" ? [] : wrapColumns(shown, Math.max(1, width - 2)).map((line) => `  ${line}`);
-    const note = (left: number) => dim(cut(`  … ${plural(left, "line")} left out`, width));
+    const note = (left: number) => dim(cut(`  ${t("… {count} lines left out", { count: left })}`, width));
     if (!this.#end) {
       const tail = lines.slice(-TAIL_ROWS);
       const above = lines.length > tail.length || this.#dropped ? [dim("  …")] : [];
-      return [...head, ...above, ...tail, dim(cut("  running (esc to stop)", width))];
+      return [...head, ...above, ...tail, dim(cut(`  ${t("running")} (${t("esc to stop")})`, width))];
     }
     const left = lines.length - HEAD_ROWS - END_ROWS;
     const body = left > 0 ? [...lines.slice(0, HEAD_ROWS), note(left), ...lines.slice(-END_ROWS)] : lines;
