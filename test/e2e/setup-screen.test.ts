@@ -98,4 +98,23 @@ describe("the first five minutes", { skip: tmuxMissing() }, () => {
     assert.match(shown, /Setup was cancelled; nothing was saved\./);
     assert.doesNotMatch(shown, /some-secret/);
   });
+
+  test("a provider that cannot be used is told, and setup is offered; then the screen opens", async (t) => {
+    const model = await ModelServer.start();
+    t.after(() => model.close());
+    model.window = 200_000;
+    await using home = await tempHome({ "config.yaml": "model:\n  provider: openrouter\n  default: x/y\n" });
+    await using screen = await TerminalScreen.start([], { home, columns: 80, rows: 24 });
+    await screen.waitFor(/No API key for provider openrouter[\s\S]*Set up a model now\? \[Y\/n\]/);
+    await screen.press("Enter");
+    await screen.waitFor("Which provider?", { history: false });
+    await screen.say("another open");
+    await screen.waitFor("Address of the server");
+    await screen.say(model.url);
+    await screen.waitFor("Which model?", { history: false });
+    await screen.press("Enter");
+    await screen.waitFor("⚕ fake-model │");
+    await screen.say("/quit");
+    assert.equal(await screen.exitCode(), 0);
+  });
 });

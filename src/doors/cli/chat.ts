@@ -74,7 +74,22 @@ async function talk(
   await askForTrust(ctx);
   // The screen owns the terminal; other output would corrupt it.
   ctx.home.log.mirror(null);
-  return openTerminal({ ...requestOf(options, ctx, true, overlay), pictures });
+  const open = () => openTerminal({ ...requestOf(options, ctx, true, overlay), pictures });
+  return open().catch(async (error: unknown) => {
+    if (!(await offerSetup(error, ctx))) throw error;
+    return open();
+  });
+}
+
+/** A provider that is configured and cannot be used: whoever sits there may set it up now. True = it was. */
+async function offerSetup(error: unknown, ctx: CliContext): Promise<boolean> {
+  const { ProviderError } = await import("../../llm/providers/settings.ts");
+  if (!(error instanceof ProviderError) || !ctx.io.stdinIsTerminal) return false;
+  ctx.io.err(`${error.message}\n`);
+  const answer = await ctx.io.question("Set up a model now? [Y/n] ");
+  if (answer === null || !/^(?:y(?:es)?)?$/i.test(answer.trim())) throw new ExitError(1);
+  await (await import("./setup.ts")).setUp(ctx, "model", {});
+  return true;
 }
 
 /** Before the screen is drawn or a question is read: a mistyped name is all there is to say then. */

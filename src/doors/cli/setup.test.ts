@@ -312,6 +312,17 @@ describe("hermes setup", () => {
   });
 });
 
+test("a terminal that cannot move its cursor gets numbered lists, which a part of a name narrows", async (t) => {
+  const { url } = await modelList(t);
+  const home = await makeHome(t);
+  const answers = ["99", "kimi", "openai", "2", url, "larg"];
+  const { shown, code } = await setUp(home, answers, { env: { TERM: "dumb" } });
+  assert.equal(code, 0, shown);
+  assert.match(shown, / 1\. OpenRouter\n[\s\S]* more: type a part of the name\n/);
+  assert.match(shown, /There is no 99\.[\s\S]* 1\. Kimi \(Moonshot\)\n {2}2\. Kimi \(Moonshot, China\)\n/);
+  assert.match(await configOf(home), /default: large/);
+});
+
 test("hermes status names where the key of the model comes from", async (t) => {
   const { url } = await modelList(t, { key: KEY });
   const home = await makeHome(t);

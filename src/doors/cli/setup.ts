@@ -52,7 +52,7 @@ function sectionOf(word: string | undefined): Section | undefined {
 
 const isInteractive = ({ io }: CliContext) => io.stdinIsTerminal && io.stdoutIsTerminal;
 
-async function setUp(ctx: CliContext, section: Section | undefined, options: SetupOptions): Promise<void> {
+export async function setUp(ctx: CliContext, section: Section | undefined, options: SetupOptions): Promise<void> {
   const { home, io } = ctx;
   if (home.configProblem)
     throw new ExitError(1, `${home.warnings.join("\n")}\nFix it with: ${hermesCommand("config edit")}`);
@@ -156,18 +156,26 @@ class CommandLine implements SetupSurface {
     return typed;
   }
 
-  /** A terminal that cannot move its cursor. */
+  /** A terminal that cannot move its cursor: by number, or by a part of the name. */
   async #pickByNumber<T>({ title, choices }: SetupQuestion<T>): Promise<T> {
     const { io } = this.#ctx;
-    const rows = choices.map(
-      ({ label, hint }, at) => `${String(at + 1).padStart(3)}. ${[label, hint].flat().filter(Boolean).join("  ")}`,
-    );
-    io.out(`\n${title}\n${rows.join("\n")}\n`);
-    for (;;) {
-      const typed = (await this.ask("Number: ")).trim();
-      const chosen = choices[Number(typed) - 1];
+    for (let shown = choices; ; ) {
+      const rows = shown
+        .slice(0, MOST_ROWS)
+        .map(
+          ({ label, hint }, at) => `${String(at + 1).padStart(3)}. ${[label, hint].flat().filter(Boolean).join("  ")}`,
+        );
+      const more = shown.length > MOST_ROWS ? [`     ${shown.length - MOST_ROWS} more: type a part of the name`] : [];
+      io.out(`\n${[title, ...rows, ...more].join("\n")}\n`);
+      const typed = (await this.ask("Number or name: ")).trim();
+      const chosen = /^\d+$/.test(typed) ? shown[Number(typed) - 1] : undefined;
       if (chosen) return chosen.value;
-      io.err(`There is no ${typed}.\n`);
+      const matching = choices.filter(({ label }) => label.toLowerCase().includes(typed.toLowerCase()));
+      if (matching.length === 1 && matching[0]) return matching[0].value;
+      if (matching.length === 0) io.err(`There is no ${typed}.\n`);
+      shown = matching.length > 0 ? matching : choices;
     }
   }
 }
+
+const MOST_ROWS = 18;
