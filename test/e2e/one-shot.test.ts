@@ -161,7 +161,7 @@ describe("hermes -z", () => {
 
   test("--image sends the picture along", async () => {
     await using home = await tempHome({ "config.yaml": modelConfig(server) });
-    const gif = "GIF89a, and the rest";
+    const gif = "GIF89a\x02\0\x02\0, and the rest";
     await writeFile(join(home.project, "dot.png"), gif);
     server.script({ text: "a dot" });
     const { stdout, code } = await runHermes(["-z", "what is this?", "--image", "dot.png"], { home });
@@ -174,6 +174,10 @@ describe("hermes -z", () => {
       { type: "image_url", image_url: { url } },
       { type: "text", text: `[Attached: ${join(home.project, "dot.png")}]` },
     ]);
+    await runHermes(["-z", "look at @dot.png"], { home });
+    const [said, picture] = server.last.body.messages.at(-1).content;
+    assert.equal(said.text.split("\n")[0], "look at @dot.png");
+    assert.deepEqual(picture, { type: "image_url", image_url: { url } });
     const gone = await runHermes(["-z", "and this?", "--image", "gone.png"], { home });
     assert.equal(gone.code, 1);
     assert.match(gone.stderr, /gone\.png/);

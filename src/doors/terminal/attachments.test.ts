@@ -131,6 +131,8 @@ test("a kind of picture that models do not take is sent as a path, and the user 
   const { tree, heard, compose } = await rig(t);
   const input = await compose(`${tree.at("drawing.svg")} make it red`);
   assert.equal(input?.text, `${tree.at("drawing.svg")} make it red`);
+  await tree.add({ "odd.svg": "<svg/>" });
+  assert.equal((await compose(`${tree.at("odd.svg")} too`))?.text, `${tree.at("odd.svg")} too`);
   assert.match(heard.join(), /drawing\.svg is image\/svg\+xml; models take png, jpeg, gif and webp.*Its path is sent/);
 });
 

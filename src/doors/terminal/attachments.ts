@@ -38,6 +38,9 @@ interface Attached {
 // Reading paths is only worth it where something looks like one.
 const LOOKS_LIKE_PATH = /^\s*["']?(?:[/~]|\.{1,2}\/|file:|[A-Za-z]:\\)/;
 
+/** By their names; only of these a message may be stopped. */
+const SENDABLE = /\.(?:png|jpe?g|gif|webp)$/i;
+
 export class Attachments implements Component {
   readonly #request: AttachingRequest;
   readonly #options: AttachmentsOptions;
@@ -233,7 +236,8 @@ export class Attachments implements Component {
     try {
       return await pictureFile(path);
     } catch (error) {
-      if (!(error instanceof PictureError) || error.kind !== "unsupported") throw error;
+      const isOtherKind = error instanceof PictureError && (error.kind === "unsupported" || !SENDABLE.test(path));
+      if (!isOtherKind) throw error;
       this.#options.transcript.dim(`${error.message} Its path is sent instead.`);
       return null;
     }

@@ -241,6 +241,7 @@ const TIPS: readonly string[] = [
   "@ completes a file of the project, Tab completes paths.",
   "/model switches the model for this conversation; --global makes it the default.",
   "/usage shows tokens and money by purpose.",
+  "Ctrl+V attaches the picture on the clipboard; a picture dropped on the screen or named as @pic.png goes along, too.",
   "/copy puts the last answer on the clipboard, /copy 2 the one before.",
   "A big paste becomes a short placeholder; the model gets the whole text.",
   "Ctrl+O opens the output of the last tool calls, Ctrl+T the model's thinking.",

@@ -98,6 +98,34 @@ test("in steer mode the text rides along, and what found no place is said next",
   assert.deepEqual(speaker.said, ["one", "left"]);
 });
 
+const picture = { type: "image_url", image_url: { url: "data:image/png;base64,AAAA" } } as const;
+
+test("a message with pictures is never steered: it waits, and comes back whole", async () => {
+  const { speaker, turns } = setUp("steer");
+  turns.say({ text: "one" });
+  await settle();
+  assert.equal(turns.say({ text: "look", parts: [picture] }), "queued");
+  assert.equal(turns.say({ text: "what is @pic.png?" }), "queued");
+  assert.deepEqual(speaker.steered, []);
+  assert.deepEqual(turns.waiting, ["look [📎 1]", "what is @pic.png?"]);
+  turns.takeBack();
+  assert.deepEqual(turns.takeBack(), { text: "look", parts: [picture] });
+  speaker.end();
+  await turns.idle();
+});
+
+test("messages that interrupt keep all their pictures when they are said as one", async () => {
+  const { speaker, turns } = setUp("interrupt");
+  turns.say({ text: "one" });
+  await settle();
+  turns.say({ text: "two", parts: [picture] });
+  turns.say({ text: "", parts: [picture] });
+  assert.deepEqual(turns.queued, [{ text: "two", parts: [picture, picture] }]);
+  turns.dropQueue();
+  speaker.end();
+  await turns.idle();
+});
+
 test("a dropped queue is not said", async () => {
   const { speaker, turns } = setUp("queue");
   turns.say({ text: "one" });
