@@ -10,6 +10,9 @@ if (argv.length === 1 && (argv[0] === "--version" || argv[0] === "-V")) {
   process.exitCode = await runCli({
     argv,
     env: process.env,
-    openTerminal: async (request) => (await import("./doors/terminal/screen.ts")).runScreen(request),
+    openTerminal: async (request) =>
+      request.plain
+        ? (await import("./doors/terminal/plain-screen.ts")).runPlainScreen(request)
+        : (await import("./doors/terminal/screen.ts")).runScreen(request),
   });
 }

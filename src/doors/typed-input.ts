@@ -55,6 +55,8 @@ export function carriesPictures({ text, parts }: UserInput): boolean {
 
 export interface ChatRequest extends OpenRequest {
   readonly verbose: boolean;
+  /** Lines instead of a screen: no cursor control, no colours. */
+  readonly plain?: boolean;
   /** The terminal takes colour. */
   readonly color: boolean;
   /** Pictures for the first message. */

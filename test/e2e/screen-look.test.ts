@@ -1,7 +1,9 @@
 // How the screen looks: skins, light terminals, what the first screen tells.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { describe, test } from "node:test";
+import { launcher } from "../support/run-hermes.ts";
 import { tempHome } from "../support/temp-home.ts";
 import { TerminalScreen, tmuxMissing } from "../support/terminal-screen.ts";
 
@@ -20,6 +22,30 @@ describe("languages", { skip: tmuxMissing() }, () => {
     await screen.say("/quit");
     await screen.waitFor("用以下命令继续本次对话");
     assert.equal(await screen.exitCode(), 0);
+  });
+});
+
+describe("plain lines", { skip: tmuxMissing() }, () => {
+  test("a dumb terminal gets no control sequence, numbered questions, and the same commands", async () => {
+    await using home = await tempHome({ "config.yaml": "model: demo\n" });
+    const seen = join(home.osHome, "seen");
+    const line = `TERM=dumb '${process.execPath}' '${launcher}'`;
+    const command = ["script", "-qec", line, seen];
+    await using screen = await TerminalScreen.start([], { home, command, columns: 80, rows: 24 });
+    await screen.waitFor(/^>/m);
+    await screen.say("run mkdir x && rm -r x");
+    await screen.waitFor(/1\. Run it once[\s\S]+4\. No, do not run it/);
+    await screen.say("4");
+    await screen.waitFor(/not allowed|refused|denied/i);
+    await screen.say("/nosuch");
+    await screen.waitFor("Unknown command /nosuch.");
+    await screen.say("/statusbar");
+    await screen.waitFor("this needs the full screen");
+    await screen.say("/quit");
+    assert.equal(await screen.exitCode(), 0);
+    const text = await readFile(seen, "utf8");
+    assert.match(text, /Resume this conversation with:/);
+    assert.doesNotMatch(text, /\u001b/);
   });
 });
 

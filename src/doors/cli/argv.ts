@@ -173,6 +173,7 @@ export interface ChatOptions {
   readonly continue?: string | true;
   readonly restoreCwd: boolean;
   readonly yolo?: boolean;
+  readonly plain?: boolean;
   readonly acceptHooks?: boolean;
   readonly maxTurns?: number;
   readonly passSessionId?: boolean;
@@ -207,6 +208,7 @@ export function addChatOptions(command: Command): Command {
     .option("--no-restore-cwd", "when resuming, stay in this folder")
     .option("-w, --worktree", "work in a new git worktree; it is removed at the end if nothing would be lost")
     .option("--yolo", "run dangerous commands without asking")
+    .option("--plain", "plain lines instead of a screen, for screen readers and simple terminals")
     .option("--checkpoints", "keep copies of files before the agent changes them; /rollback goes back")
     .option("--accept-hooks", "shell hooks you were not asked about yet may run, this time")
     .option("--max-turns <n>", "model calls per turn", positiveInteger)

@@ -173,6 +173,7 @@ function requestOf(options: ChatOptions, ctx: CliContext, screen: boolean, overl
     skills: options.skills,
     resume: resumeOf(options),
     restoreCwd: options.restoreCwd,
+    plain: options.plain === true || ctx.home.config().display.plain || ctx.home.env("TERM") === "dumb",
     yolo: options.yolo === true || isTruthy(ctx.home.override("HERMES_YOLO_MODE")),
     acceptHooks: options.acceptHooks === true,
     maxTurns: options.maxTurns,

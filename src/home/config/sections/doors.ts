@@ -5,6 +5,7 @@ export const doorSections = {
   display: section("The screen.", {
     interface: notUsedYet(choice(["cli", "tui"], "cli", "kept for the Python original; both open the same screen")),
     compact: flag(false, "small banner"),
+    plain: flag(false, "plain lines instead of a screen, for screen readers; always so where TERM is dumb"),
     personality: notUsedYet(text("kawaii", "spinner faces; display only")),
     skin: text("default", "colours and words of the screen; /skin lists them, your own are files in `skins/`"),
     language: text("en", "language of the screen and of messages, such as zh; what has no translation is English", {
