@@ -144,8 +144,9 @@ async function checkCommand(folders: readonly string[], { home }: CliContext): P
   const place = await findIn(folders, "hermes");
   const inClone = `In a clone it is "npm start --"; to install it: npm run build && npm install -g .`;
   if (place === null) {
-    const level = hermesCommand() === "hermes" ? "warn" : "ok";
-    return { level, text: "hermes is not on the PATH", fix: level === "warn" ? inClone : undefined };
+    if (hermesCommand() !== "hermes")
+      return { level: "ok", text: `hermes: not installed; in this clone it is "npm start --"` };
+    return { level: "warn", text: "hermes is not on the PATH", fix: inClone };
   }
   const real = await realpath(place).catch(() => place);
   const own = await realpath(join(installRoot(), "bin", "hermes.mjs")).catch(() => "");
