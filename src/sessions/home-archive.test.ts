@@ -88,6 +88,27 @@ test("a home comes back from its backup, with what only a write-ahead log held",
   );
 });
 
+test("a backup beside a busy writer is sound", async (t) => {
+  const { home, zip, other } = await folders(t);
+  await put(home, { "config.yaml": "a: 1\n" });
+  const db = liveDatabase(t, join(home, "state.db"), "x".repeat(1_000_000));
+  let done = false;
+  const writing = (async () => {
+    for (let n = 0; !done; n++) {
+      db.prepare("INSERT INTO words VALUES (?)").run(`row ${n} ${"y".repeat(2000)}`);
+      await new Promise(setImmediate);
+    }
+  })();
+  await writeBackup(home, zip);
+  done = true;
+  await writing;
+  await restoreBackup(await checkBackup(zip), other, ports);
+  assert.ok(wordsIn(join(other, "state.db")).length > 0);
+  const copy = new DatabaseSync(join(other, "state.db"));
+  t.after(() => copy.close());
+  assert.deepEqual({ ...copy.prepare("PRAGMA integrity_check").get() }, { integrity_check: "ok" });
+});
+
 test("a restored database is not mixed with an old write-ahead log", async (t) => {
   const { home, zip, other } = await folders(t);
   await put(home, { "config.yaml": "a: 1\n" });

@@ -134,6 +134,9 @@ export function vacuum(core: StoreCore): Promise<void> {
   });
 }
 
+/** In one step: between steps SQLite starts anew whenever somebody wrote, and beside a busy writer it would never come to an end. */
+const ALL_PAGES = 2 ** 31 - 1;
+
 /** A copy as the file is now, also while others write to it. For its owner's eyes only, as the file itself. */
 export async function backupTo(db: Connection, path: string): Promise<void> {
   try {
@@ -145,7 +148,7 @@ export async function backupTo(db: Connection, path: string): Promise<void> {
     throw new StoreError("unavailable", `${path} cannot be written (${code ?? error})`, { cause: error });
   }
   try {
-    await backup(db.database, path);
+    await backup(db.database, path, { rate: ALL_PAGES });
   } catch (error) {
     rmSync(path, { force: true });
     throw storeError(error, db.path);

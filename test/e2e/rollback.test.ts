@@ -126,7 +126,7 @@ test("/rollback lists, shows and goes back on the screen; hermes checkpoints kee
     );
     const refused = await runHermes(["checkpoints", "clear"], { home: at });
     assert.deepEqual([refused.code, refused.stdout], [1, ""]);
-    assert.match(refused.stderr, /add -y/);
+    assert.match(refused.stderr, /pass -y/);
     assert.equal(
       (await runHermes(["checkpoints", "clear", "--yes"], { home: at })).stdout,
       "Every checkpoint is removed.\n",

@@ -49,7 +49,7 @@ describe("hermes sessions backup and restore", () => {
     assert.equal(unasked.code, 1);
     assert.match(
       unasked.stderr,
-      /^hermes: Put 1 session with 2 messages from ~\/project\/copy\.db in place of the 2 sessions with 4 messages of this home\? What is there now is kept as ~\/\.hermes\/backups\/state-\d{8}-\d{6}\.db\. Nobody to ask here: add -y to do it\.$/m,
+      /^hermes: Put 1 session with 2 messages from ~\/project\/copy\.db in place of the 2 sessions with 4 messages of this home\? What is there now is kept as ~\/\.hermes\/backups\/state-\d{8}-\d{6}\.db\. Not a terminal; pass -y to confirm\.$/m,
     );
     assert.match(await listed(home), /egret/);
 

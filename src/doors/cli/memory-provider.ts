@@ -50,7 +50,8 @@ async function choose(names: readonly string[], ctx: CliContext, flags: Flags): 
     ctx.io.out(`${String(index + 1).padStart(3)}  ${name}${name === provider ? "  (in use)" : ""}\n`);
   });
   const answer = (await ctx.io.question("Which one? Number or name, Enter for none: "))?.trim();
-  if (answer === undefined) throw new ExitError(1, "Nobody to ask here. Name one: hermes memory setup local");
+  if (answer === undefined)
+    throw new ExitError(1, "This command is interactive and needs a terminal. Name one: hermes memory setup local");
   if (answer !== "") return names[Number(answer) - 1] ?? answer;
   ctx.io.out("Nothing was changed.\n");
   return null;

@@ -36,7 +36,7 @@ export const briefly = (text: string) => cut(oneLine(text), 60, "…");
 export async function confirm(ctx: CliContext, question: string, flags: { yes?: true }): Promise<void> {
   if (flags.yes) return;
   const answer = await ctx.io.question(`${question} [y/N] `);
-  if (answer === null) throw new ExitError(1, `${question} Nobody to ask here: add -y to do it.`);
+  if (answer === null) throw new ExitError(1, `${question} Not a terminal; pass -y to confirm.`);
   if (!/^y(es)?$/i.test(answer.trim())) throw new ExitError(1, "Nothing was changed.");
 }
 
@@ -47,7 +47,7 @@ export async function tick<T>(
 ): Promise<readonly T[] | null> {
   const { otherwise, ...list } = question;
   if (!ctx.io.stdinIsTerminal || !ctx.io.stdoutIsTerminal)
-    throw new ExitError(1, `This asks, and there is no terminal. Use ${otherwise}.`);
+    throw new ExitError(1, `This command is interactive and needs a terminal. Use ${otherwise}.`);
   const hint = "Space switch · Enter save · Esc leave without saving · type to filter";
   return ctx.io.choose({ ...list, multiple: true, hint });
 }

@@ -255,7 +255,7 @@ describe("delete", () => {
     await me.ok("create", "x");
     await me.ok("use", "x");
     assert.match((await me.run(["delete", "x"], { answer: "y" })).err, /Nothing was deleted/);
-    assert.match((await me.run(["delete", "x"])).err, /add -y/);
+    assert.match((await me.run(["delete", "x"])).err, /pass -y/);
     assert.ok(existsSync(me.profile("x")));
     assert.equal((await me.run(["delete", "x"], { answer: "x" })).code, 0);
     assert.ok(

@@ -251,7 +251,7 @@ async function deleteOne(ctx: CliContext, given: string, { yes }: { yes?: true }
   io.err(`This deletes profile ${name} with its settings, memory, skills and conversations:\n${factLines(ctx, facts)}`);
   if (!yes) {
     const answer = await io.question(`Type ${name} to delete it: `);
-    if (answer === null) throw new ExitError(1, "Nobody to ask here: add -y to do it.");
+    if (answer === null) throw new ExitError(1, "Not a terminal; pass -y to confirm.");
     if (answer.trim() !== name) throw new ExitError(1, "Nothing was deleted.");
   }
   await ctx.home.log.flush();

@@ -276,7 +276,7 @@ test("trust is for the bytes that were looked at, and can be taken back", async 
   await writeFile(file, INJECTION);
   const status = async () => (await json("files")).files.at(-1).status;
   assert.equal(await status(), "blocked");
-  assert.match((await run(["trust", "AGENTS.md"])).err, /Nobody to ask here/);
+  assert.match((await run(["trust", "AGENTS.md"])).err, /Not a terminal; pass -y/);
   assert.match((await run(["trust", "AGENTS.md"], { answer: "n" })).err, /Nothing was changed/);
   assert.equal(await status(), "blocked");
   const { out, err } = await run(["trust", "AGENTS.md"], { answer: "y" });

@@ -206,7 +206,7 @@ test("delete asks first, and does nothing where nobody can be asked", async (t) 
   for (const id of ["abc-1", "abd-1"]) await store.create({ id });
   assert.equal((await run(["delete", "ab", "-y"])).code, 1);
   assert.equal((await run(["delete", "abc"], { answer: "n" })).code, 1);
-  assert.match((await run(["delete", "abc"])).err, /add -y/);
+  assert.match((await run(["delete", "abc"])).err, /pass -y/);
   assert.ok(await store.get("abc-1"));
   assert.equal((await run(["delete", "abc"], { answer: "y" })).code, 0);
   assert.equal(await store.get("abc-1"), null);
