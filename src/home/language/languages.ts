@@ -54,11 +54,7 @@ const ALIASES: Readonly<Record<string, Language>> = {
 
 /** `zh_TW`, `zh-CN.UTF-8` and `Chinese` are understood; what is unknown is English. */
 export function languageOf(name: string): Language {
-  const plain = name
-    .trim()
-    .toLowerCase()
-    .replaceAll("_", "-")
-    .replace(/[.@].*$/, "");
+  const plain = name.trim().toLowerCase().replaceAll("_", "-").split(/[.@]/, 1).join("");
   const known = (text: string) => LANGUAGES.find((one) => one === text) ?? ALIASES[text];
   const parts = plain.split("-");
   return known(plain) ?? known(parts.slice(0, 2).join("-")) ?? known(parts[0] ?? "") ?? "en";
