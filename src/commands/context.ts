@@ -27,6 +27,8 @@ export interface CommandContext {
   readonly waiting: readonly string[];
   /** Unix seconds. */
   now(): number;
+  /** Cells of a line; absent where lines have no width. */
+  columns?(): number;
   say(text: string): void;
   warn(text: string): void;
   /** `parts`: the pictures of the message, in place of those that are attached. */

@@ -68,8 +68,7 @@ const usage: CommandDefinition = {
         `Compressions:   ${sessions.length - 1}`,
         ...engineLines(agent.engineStatus),
         "",
-        "purpose             calls   cache read  cache write     input    output  reasoning  cost",
-        ...[...rows].map(([purpose, totals]) => usageRow(purpose, totals)),
+        ...usageTable(rows, ctx.columns?.() ?? Number.POSITIVE_INFINITY),
       ].join("\n"),
     );
   },
@@ -115,16 +114,35 @@ const inWords = (name: string) =>
   name.replace(/(?<=[a-z])[A-Z]|_/g, (mark) => ` ${mark === "_" ? "" : mark.toLowerCase()}`);
 const isPlain = (value: unknown) => ["string", "number", "boolean"].includes(typeof value);
 
-function usageRow(purpose: string, totals: UsageTotals): string {
-  const column = (value: number, width: number) => tokenCount(value).padStart(width);
-  const figures = [
-    column(totals.cacheReadTokens, 12),
-    column(totals.cacheWriteTokens, 12),
-    column(totals.inputTokens, 9),
-    column(totals.outputTokens, 9),
-    column(totals.reasoningTokens, 10),
-  ].join(" ");
-  return `${purpose.padEnd(18)} ${String(totals.calls).padStart(6)} ${figures}  ${costOf(totals)}`;
+/** Title, the figure of a row, and when it is left out where there is no room: the highest number first. */
+const COLUMNS: readonly (readonly [title: string, figure: (totals: UsageTotals) => string, dropped: number])[] = [
+  ["calls", ({ calls }) => String(calls), 1],
+  ["cache read", ({ cacheReadTokens }) => tokenCount(cacheReadTokens), 3],
+  ["cache write", ({ cacheWriteTokens }) => tokenCount(cacheWriteTokens), 4],
+  ["input", ({ inputTokens }) => tokenCount(inputTokens), 2],
+  ["output", ({ outputTokens }) => tokenCount(outputTokens), 0],
+  ["reasoning", ({ reasoningTokens }) => tokenCount(reasoningTokens), 5],
+];
+
+/** One row per purpose, as many columns as fit. */
+export function usageTable(rows: ReadonlyMap<string, UsageTotals>, columns: number): string[] {
+  const table = (most: number) => {
+    const shown = COLUMNS.filter(([, , dropped]) => dropped <= most);
+    const cells = [
+      ["purpose", ...shown.map(([title]) => title), "cost"],
+      ...[...rows].map(([purpose, totals]) => [purpose, ...shown.map(([, figure]) => figure(totals)), costOf(totals)]),
+    ];
+    const widths = shown.map((_, at) => Math.max(...cells.map((row) => row[at + 1]?.length ?? 0)));
+    const first = Math.max(...cells.map(([purpose = ""]) => purpose.length));
+    return cells.map(([purpose = "", ...figures]) =>
+      [purpose.padEnd(first), ...figures.map((text, at) => text.padStart(widths[at] ?? 0))].join("  "),
+    );
+  };
+  for (let most = COLUMNS.length; most > 0; most--) {
+    const lines = table(most);
+    if (lines.every((line) => line.length <= columns)) return lines;
+  }
+  return table(0);
 }
 
 /** An unknown cost is never shown as 0. */

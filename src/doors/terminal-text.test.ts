@@ -78,3 +78,14 @@ test("no wrapped line is wider than asked, and nothing but blanks at its ends is
     },
   );
 });
+
+test("on a narrow terminal the text of a wide column stands below it", () => {
+  const line = "  /resume [name, id or number]  resume an earlier conversation of yours";
+  assert.deepEqual(wrapColumns(line, 40), [
+    "  /resume [name, id or number]",
+    "      resume an earlier conversation of",
+    "      yours",
+  ]);
+  for (let cells = 4; cells < 80; cells++)
+    for (const row of wrapColumns(line, cells)) assert.ok(cellWidth(row) <= cells, `${cells}: ${row}`);
+});

@@ -25,6 +25,10 @@ export function wrapLines(text: string, cells: number): string[] {
   return text.split("\n").flatMap((line) => (cellWidth(line) <= cells ? [line] : wrapTextWithAnsi(line, cells)));
 }
 
+/** Where a text below its column begins. */
+const BELOW = "      ";
+const LEAST_BELOW = 20;
+
 /** The same for text in columns: the rest of `  name   text` stands below the text, and that of an indented line below its beginning. */
 export function wrapColumns(text: string, cells: number): string[] {
   return text.split("\n").flatMap((line) => {
@@ -32,6 +36,12 @@ export function wrapColumns(text: string, cells: number): string[] {
     // Behind a mark (`✗ `, `⚠ `, `- `) the rest stands below the text.
     const heads = [/^ +\S+(?: \S+)* {2,}/, /^ +/, /^[^\w\s\p{L}] /u].flatMap((shape) => shape.exec(line)?.[0] ?? []);
     const head = heads.find((each) => cellWidth(each) * 2 <= cells) ?? "";
+    const [first = ""] = heads;
+    // Too little room beside the first column: the text goes below it.
+    if (first.trim() !== "" && head !== first && cells >= LEAST_BELOW) {
+      const below = wrapTextWithAnsi(line.slice(first.length), cells - BELOW.length).map((part) => BELOW + part);
+      return [...wrapTextWithAnsi(first.trimEnd(), cells), ...below];
+    }
     const indent = cellWidth(head);
     const wrapped = wrapTextWithAnsi(line.slice(head.length), cells - indent);
     return wrapped.map((part, at) => (at === 0 ? head : " ".repeat(indent)) + part);

@@ -70,6 +70,7 @@ export function commandContext(parts: SurfaceParts): CommandContext {
       parts.lastListed = listed;
     },
     now: () => request.clock.now() / 1000,
+    columns: () => process.stdout.columns ?? 80,
     say: (text) => transcript.info(text),
     warn: (text) => parts.warn(text),
     submit: (text, { parts } = {}) =>

@@ -301,6 +301,7 @@ class PlainScreen {
         self.#lastListed = listed;
       },
       now: () => request.clock.now() / 1000,
+      columns: () => this.#columns,
       say: (text) => this.#say(text),
       warn: (text) => this.#warn(text),
       submit: (text) => void this.#turns.say({ text }),
