@@ -20,6 +20,7 @@ const SHORT_TEXTS: Readonly<Record<string, string>> = {
 /** Where expressions are built while the program runs; what is put into them was looked at. */
 const BUILT: Readonly<Record<string, string>> = {
   "src/checkpoints/prune.ts": "a name of ours, on a report of git",
+  "src/doors/cli/worktree.ts": "a line of the user's own .gitignore or .worktreeinclude",
   "src/doors/terminal-text.ts": "a description of sequences of ours",
   "src/doors/terminal/code-colours.ts": "marks of languages, ours, between parts that cannot overlap",
   "src/home/config/store.ts": "a key of the settings",
