@@ -56,5 +56,6 @@ test("no width is ever exceeded", () => {
 test("servers are counted by what they offer, and those that are not connected are named as such", () => {
   assert.match(text(100), /mcp: files \(2 tools\)/);
   assert.match(text(100), /mcp: mail \(not connected\)/);
+  assert.match(text(40), /20 tools \+ 3 on demand +│\n│ 12 skills · \/help/);
   assert.match(text(60), /20 tools \+ 3 on demand · 12 skills · \/help/);
 });

@@ -157,7 +157,11 @@ export function banner(facts: BannerFacts, width: number, theme: Theme): string[
   if (width < 30) return [cut(name, width)];
   const title = theme.title(name);
   if (width < 80 || facts.compact)
-    return box([title, ...left(facts, theme), ...summary(facts, theme)], Math.min(width, 72), theme);
+    return box(
+      [title, ...left(facts, theme), ...summary(facts, Math.min(width, 72) - 4, theme)],
+      Math.min(width, 72),
+      theme,
+    );
   const inner = width - 4;
   const leftCells = Math.min(Math.max(LEFT_CELLS, Math.floor(inner / 3)), Math.floor(inner / 2));
   const columns = sideBySide(left(facts, theme), right(facts, inner - leftCells - 3, theme), leftCells);
@@ -193,17 +197,19 @@ function right(facts: BannerFacts, width: number, theme: Theme): string[] {
       ({ name, tools }) =>
         `${theme.label("mcp:")} ${tools > 0 ? theme.bannerText(said(`${name} (${plural(tools, "tool")})`)) : theme.dim(said(`${name} (not connected)`))}`,
     ),
-    ...summary(facts, theme),
+    ...summary(facts, width, theme),
   ].map((line) => cut(line, width));
 }
 
 /** `17 tools + 18 on demand · 12 skills · /help` */
-function summary({ opened, skills }: BannerFacts, theme: Theme): string[] {
+function summary({ opened, skills }: BannerFacts, width: number, theme: Theme): string[] {
   if (!opened) return [];
   const count = [...opened.tools.values()].reduce((sum, tools) => sum + tools.length, 0);
   const later = opened.onDemand > 0 ? ` + ${opened.onDemand} on demand` : "";
   const known = skills === null || skills === 0 ? [] : [said(plural(skills, "skill"))];
-  return [theme.dim([said(`${plural(count, "tool")}${later}`), ...known, "/help"].join(" · "))];
+  const tools = said(`${plural(count, "tool")}${later}`);
+  const line = [tools, ...known, "/help"].join(" · ");
+  return (cellWidth(line) <= width ? [line] : [tools, [...known, "/help"].join(" · ")]).map(theme.dim);
 }
 
 function sideBySide(one: readonly string[], other: readonly string[], cells: number): string[] {
