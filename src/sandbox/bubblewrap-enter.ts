@@ -124,6 +124,18 @@ export class Sandbox implements Channel {
     return { program: "/bin/sh", args: ["-c", wrapper, "sh", ...network, bwrap, ...args], env: everything };
   }
 
+  /** Whether a command left something running. */
+  async isBusy(): Promise<boolean> {
+    const holder = await this.#holder?.catch(() => null);
+    return holder?.alive === true && (await holder.isBusy());
+  }
+
+  /** What runs inside ends; the next command gets a new sandbox. */
+  async endAll(): Promise<void> {
+    const holder = await this.#holder?.catch(() => null);
+    holder?.endAll();
+  }
+
   async close(): Promise<void> {
     this.#closed = true;
     const holder = await this.#holder?.catch(() => null);

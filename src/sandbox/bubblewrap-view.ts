@@ -6,9 +6,11 @@ import { lstat, mkdir, readdir, readFile, realpath, utimes } from "node:fs/promi
 import { dirname, join, sep } from "node:path";
 import { installRoot } from "../home/paths.ts";
 import { isWithin } from "../kit/files.ts";
+import { USER_PATHS } from "../safety/file-guard.ts";
 import { viewOfHome } from "./bubblewrap-home.ts";
 import { removeTree } from "./child-env.ts";
-import { type Mount, protectProject } from "./protected-files.ts";
+import { cleanAfterKilled } from "./project-watch.ts";
+import { type Mount, type ProjectProtection, protectProject } from "./protected-files.ts";
 
 interface ViewFacts {
   /** The user's own home directory. */
@@ -37,8 +39,11 @@ export interface View {
   holdsStill(path: string): boolean;
   /** Whether a path is behind an empty mount. */
   hides(path: string): boolean;
-  /** Where commands must not leave anything; see `ProjectProtection`. */
-  readonly keptFree: readonly string[];
+  /** Of the project, if there is one. */
+  readonly protection: ProjectProtection | null;
+  readonly mounts: readonly Mount[];
+  /** How names of notes about open sandboxes of this project begin. */
+  readonly records: string | null;
 }
 
 const SECRETS = (
@@ -61,7 +66,8 @@ export async function makeView(facts: ViewFacts): Promise<View> {
   const { tempDir, emptyFile } = facts;
   const project = await writableProject(facts);
   const cacheDir = project && (await packageCache(facts.hermesHome.dir, project));
-  const protection = project ? await protectProject(project) : { mounts: [], keptFree: [] };
+  if (cacheDir) await cleanAfterKilled(cacheDir);
+  const protection = project ? await protectProject(project, facts.userHome) : null;
   const workspace = await ownWorkspace(facts, { make: project === null });
   const userHome = await viewOfHome({ ...facts, needed: [dirname(dirname(process.execPath)), installRoot()] });
   const own: Mount[] = [
@@ -70,7 +76,7 @@ export async function makeView(facts: ViewFacts): Promise<View> {
     ...(cacheDir ? [{ path: CACHE, kind: "writable", source: cacheDir } as const] : []),
     ...userHome.mounts,
     ...(project ? [{ path: project, kind: "writable" } as const] : []),
-    ...protection.mounts,
+    ...(protection?.mounts ?? []),
     ...(await hiddenMounts(facts, userHome)),
     ...(workspace ? [{ path: workspace, kind: "writable" } as const] : []),
   ];
@@ -97,7 +103,9 @@ export async function makeView(facts: ViewFacts): Promise<View> {
       return true;
     },
     hides: (path) => path !== userHome.home && mountOf(mounts, path)?.kind.startsWith("empty") === true,
-    keptFree: protection.keptFree,
+    protection,
+    mounts,
+    records: cacheDir,
   };
 }
 
@@ -187,6 +195,7 @@ async function writableProject({
     const secret = await existing(join(userHome, name));
     if (secret && isWithin(project, secret.path)) return null;
   }
+  if (await isPlace(project, home)) return null;
   for (const dir of [hermesHome.dir, hermesHome.root]) {
     const found = await existing(dir);
     if (!found || !isWithin(project, found.path)) continue;
@@ -194,6 +203,19 @@ async function writableProject({
   }
   return project;
 }
+
+/** A folder of the home directory that holds what starts later by itself, or lies in one: `~/.config`, `~/.config/nvim`, `~/bin`. */
+async function isPlace(project: string, home: string): Promise<boolean> {
+  const places = [...USER_PATHS, ...OWN_PROGRAMS.map((path) => ({ path, type: "directory" as const }))];
+  const real = await Promise.all(places.map(({ path }) => existing(join(home, path))));
+  return places.some(({ path, type }, index) => {
+    const at = join(home, path);
+    const leads = real[index]?.path ?? at;
+    return isWithin(at, project) || (type === "directory" && (isWithin(project, at) || isWithin(project, leads)));
+  });
+}
+
+const OWN_PROGRAMS = ["bin", ".local/bin"];
 
 /** Not the home directory or one above it, which some keep under git too. */
 async function gitRoot(start: string, home: string): Promise<string | null> {

@@ -14,7 +14,7 @@ import { findShell, type LocalOptions, shellArguments } from "./local.ts";
 import { StartFailed, startedAgain, startInside, TRIES } from "./namespace-holder.ts";
 import { OutputPipes } from "./output.ts";
 import { settledWithin } from "./processes.ts";
-import { KeptFree } from "./protected-files.ts";
+import { ProjectWatch } from "./project-watch.ts";
 import { scriptedFiles } from "./scripted-files.ts";
 import { ScriptRunner } from "./scripts.ts";
 import { ShellEnvironment } from "./shell-environment.ts";
@@ -82,7 +82,6 @@ export async function openBubblewrapEnvironment(options: BubblewrapOptions): Pro
     tempDir,
     emptyFile,
   });
-  const kept = new KeptFree(view.keptFree);
   const shell = await findShell(env.PATH ?? "", environment);
   const { handedOn } = options;
   const proof = await RememberedProof.read({
@@ -101,6 +100,13 @@ export async function openBubblewrapEnvironment(options: BubblewrapOptions): Pro
     await removeTree(hostDir);
     throw cannotSandbox(error);
   }
+  const watch = view.protection
+    ? await ProjectWatch.open({
+        ...{ protection: view.protection, mounts: view.mounts, records: view.records, beginning: emptyFile },
+        isBusy: () => sandbox.isBusy(),
+        endAll: () => sandbox.endAll(),
+      })
+    : null;
   const pipes = new OutputPipes(hostDir, env);
   const scripts = new ScriptRunner(sandbox, { persistent: true });
   const backend: ShellBackend = {
@@ -109,9 +115,10 @@ export async function openBubblewrapEnvironment(options: BubblewrapOptions): Pro
     confinement: {
       writable: view.writable,
       network: options.network,
-      allowsWrite: (path) => view.allowsWrite(path) && !kept.has(path),
+      allowsWrite: (path) => view.allowsWrite(path) && !watch?.kept.has(path),
       holdsStill: view.holdsStill,
-      changedOutside: () => kept.accept(),
+      changingOutside: () => watch?.changingOutside(),
+      changedOutside: async () => watch?.changedOutside(),
     },
     home: env.HOME ?? "/",
     tempDir: "/tmp",
@@ -129,26 +136,34 @@ export async function openBubblewrapEnvironment(options: BubblewrapOptions): Pro
           launch: (mark) => sandbox.wrap(command, { ownSession: true, mark }),
           pipe: () => pipes.take(),
         });
-      const running = await startedAgain(start, { proven: true, signal: io.signal }).catch((error: unknown) => {
+      watch?.begun();
+      const running = await startedAgain(start, { proven: true, signal: io.signal }).catch(async (error: unknown) => {
+        await watch?.ended();
         io.signal.throwIfAborted();
         throw cannotStart(error);
       });
       return sandboxedShell(running, async () => {
-        const aside = await kept.clear();
+        const aside = (await watch?.ended()) ?? [];
         return [...(aside.length > 0 ? [setAside(aside)] : []), ...(reach?.refusals() ?? [])];
       });
     },
     async startOnTerminal(run) {
       const command = [shell.path, ...shellArguments(run)];
-      return startedAgain(() => terminalInside(sandbox, command), { proven: true }).catch((error: unknown) => {
-        throw cannotStart(error);
-      });
+      watch?.begun();
+      const child = await startedAgain(() => terminalInside(sandbox, command), { proven: true }).catch(
+        async (error: unknown) => {
+          await watch?.ended();
+          throw cannotStart(error);
+        },
+      );
+      void Promise.resolve(child?.exited).then(() => watch?.ended());
+      return child;
     },
     async release() {
       scripts.close();
       await sandbox.close();
       await reach?.close();
-      await kept.clear();
+      await watch?.close();
       await removeTree(hostDir);
     },
   };

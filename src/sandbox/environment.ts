@@ -69,6 +69,8 @@ export interface Confinement {
   allowsWrite(path: string): boolean;
   /** Whether no command can exchange a folder on the way to a path. */
   holdsStill(path: string): boolean;
+  /** To be called before something is changed outside with a yes, always followed by `changedOutside`. */
+  changingOutside?(): void;
   /** To be called when something was changed outside with a yes: what is there then stays. */
   changedOutside(): Promise<void>;
 }

@@ -41,17 +41,28 @@ export class LeavableSandbox implements Environment {
   async execute(command: ClearedCommand, options: ExecuteOptions): Promise<ExecuteResult> {
     if (!mayLeave(command)) return this.#inside.execute(command, options);
     const outside = await this.#outsideHere();
-    const result = await outside.execute(command, options);
-    if (!options.keepCwd && !options.stateless) this.setCwd(outside.cwd);
-    await this.confinement.changedOutside();
-    return result;
+    this.confinement.changingOutside?.();
+    try {
+      const result = await outside.execute(command, options);
+      if (!options.keepCwd && !options.stateless) this.setCwd(outside.cwd);
+      return result;
+    } finally {
+      await this.confinement.changedOutside();
+    }
   }
 
   async spawn(command: ClearedCommand, options: { cwd?: string; pty?: boolean }): Promise<BackgroundChild> {
     if (!mayLeave(command)) return this.#inside.spawn(command, options);
-    const child = await (await this.#outsideHere()).spawn(command, options);
-    void child.exited.then(() => this.confinement.changedOutside());
-    return child;
+    const outside = await this.#outsideHere();
+    this.confinement.changingOutside?.();
+    try {
+      const child = await outside.spawn(command, options);
+      void child.exited.then(() => this.confinement.changedOutside());
+      return child;
+    } catch (error) {
+      await this.confinement.changedOutside();
+      throw error;
+    }
   }
 
   async cleanup(): Promise<void> {

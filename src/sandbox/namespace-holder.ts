@@ -1,7 +1,7 @@
 // The namespaces that all commands of one sandbox share. One sleeping process holds them, so that a later command can see and end what
 // an earlier one left running; when it goes, or we go, everything in them goes.
 import { type ChildProcess, spawn } from "node:child_process";
-import { type FileHandle, open } from "node:fs/promises";
+import { type FileHandle, open, readFile } from "node:fs/promises";
 import type { Server } from "node:net";
 import type { Readable } from "node:stream";
 import { systemClock } from "../kit/clock.ts";
@@ -29,6 +29,10 @@ export interface NamespaceHolder {
     readonly inner?: string | undefined;
   };
   readonly alive: boolean;
+  /** Whether anything else runs in them that nobody waits for. */
+  isBusy(): Promise<boolean>;
+  /** Everything in them goes. `close` is still to be called. */
+  endAll(): void;
   close(): Promise<void>;
 }
 
@@ -67,14 +71,19 @@ export async function startHolder({ bwrap, view, env, ownNetwork }: HolderStart)
     if (inner === undefined) throw new StartFailed(-9, ""); // it was there a moment ago
     const own = ["user", "pid", "net"].map((name) => `/proc/${init}/ns/${name}`);
     const files = await openAll([...own, ...(twoUsers ? [`/proc/${inner}/ns/user`] : [])]);
-    return holderOf(child, files, exited);
+    return holderOf(child, init, files, exited);
   } catch (error) {
     child.kill("SIGKILL");
     throw error;
   }
 }
 
-function holderOf(child: ChildProcess, files: readonly FileHandle[], exited: Promise<void>): NamespaceHolder {
+function holderOf(
+  child: ChildProcess,
+  init: number,
+  files: readonly FileHandle[],
+  exited: Promise<void>,
+): NamespaceHolder {
   // Held open here: a process id may come to mean another process, an open file may not.
   const [setup = "", pid = "", net = "", inner] = files.map((file) => `/proc/${process.pid}/fd/${file.fd}`);
   let alive = true;
@@ -88,6 +97,13 @@ function holderOf(child: ChildProcess, files: readonly FileHandle[], exited: Pro
     get alive() {
       return alive;
     },
+    // One process sleeps here; what lost its parent comes to the first one.
+    async isBusy() {
+      const children = await readFile(`/proc/${init}/task/${init}/children`, "utf8").catch(() => null);
+      if (children !== null) return children.trim().split(" ").length > 1;
+      return (await descendantsOf(init)).length > 1; // a kernel without that file
+    },
+    endAll: () => void child.kill("SIGKILL"),
     async close() {
       child.kill("SIGKILL");
       await settledWithin(exited, READY_MS);

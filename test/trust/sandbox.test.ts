@@ -6,6 +6,7 @@ import { lstat, mkdir, mkdtemp, readdir, readFile, readlink, realpath, rm } from
 import { createServer, type Server } from "node:net";
 import { join, relative } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
 import { promisify } from "node:util";
 import { missingBubblewrap, openSandbox, plant } from "../support/engines/bubblewrap.ts";
 import { withEngine } from "../support/engines/require.ts";
@@ -21,6 +22,16 @@ interface Row {
     readonly inTree?: true;
     /** What it prints when it got through, besides a key. */
     readonly says?: string;
+    /** The user's own, before: how the project looks. */
+    readonly before?: string;
+    /** Where Hermes was started, from the home directory. */
+    readonly cwd?: string;
+    /** The user's own, while the command runs, again and again. */
+    readonly during?: string;
+    /** The user's own, when the sandbox is closed, besides `git status` and `git add -A`. */
+    readonly after?: string;
+    /** Names that may be new: repositories that were really made. */
+    readonly made?: string;
   };
 }
 
@@ -107,6 +118,16 @@ await withEngine("bubblewrap", missingBubblewrap, () => {
         await run("sh", ["-c", fix], { cwd: root });
         const home = join(root, "user");
         const project = join(home, row.inTree ? "tree" : "project");
+        const given = (script: string) =>
+          script
+            .replaceAll("@OUT@", root)
+            .replaceAll("@HOME@", home)
+            .replaceAll("@PORT@", String(port))
+            .replaceAll("@PID@", String(outside.pid))
+            .replaceAll("@ABSTRACT@", abstract);
+        const user = (script: string) =>
+          run("sh", ["-c", given(script)], { cwd: project, env: { ...quietGit(root), HOME: base } });
+        if (row.before) await user(row.before);
         const daemon = createServer((socket) => {
           visits++;
           socket.on("error", () => undefined).end("fake key\n");
@@ -116,7 +137,7 @@ await withEngine("bubblewrap", missingBubblewrap, () => {
         const hermes = join(home, ".hermes");
         const box = await openSandbox(
           {
-            cwd: project,
+            cwd: row.cwd === undefined ? project : join(home, row.cwd),
             userHome: home,
             hermesHome: { dir: hermes, root: hermes },
             network: row.network ?? "on",
@@ -127,25 +148,33 @@ await withEngine("bubblewrap", missingBubblewrap, () => {
         t.after(box.release);
         const earlier = await snapshot(home);
         const seen = visits;
-        const command = row.run
-          .replaceAll("@OUT@", root)
-          .replaceAll("@HOME@", home)
-          .replaceAll("@PORT@", String(port))
-          .replaceAll("@PID@", String(outside.pid))
-          .replaceAll("@ABSTRACT@", abstract);
-        const { output } = await box.run(command);
+        const running = box.run(given(row.run));
+        if (row.during) {
+          let isOver = false;
+          void running.finally(() => {
+            isOver = true;
+          });
+          for (let round = 0; round < 12 || !isOver; round++) {
+            await user(row.during).catch(() => undefined); // git may find a lock
+            await pause(100);
+          }
+        }
+        const { output } = await running;
         // What was left running has its chance, and then the sandbox ends, as it does when the program ends.
         if (row.run.includes("setsid")) await box.run("sleep 1.5");
         await box.environment.cleanup();
         assert.doesNotMatch(output, row.says ? new RegExp(`fake key|^${row.says}`, "m") : /fake key/, output);
-        assert.deepEqual(difference(earlier, await snapshot(home)), [], output);
+        const isMade = (name: string) => row.made !== undefined && new RegExp(row.made).test(name);
+        assert.deepEqual(
+          difference(earlier, await snapshot(home)).filter((name) => !isMade(name)),
+          [],
+          output,
+        );
         assert.equal(visits, seen, "a server outside was reached");
         assert.equal(outside.exitCode ?? outside.signalCode, null);
         // The next look at the repository, by the user's own git with all that it runs.
-        await run("git", ["status"], { cwd: project, env: { ...quietGit(root), HOME: base } }).catch(() => undefined);
-        await run("git", ["add", "-A"], { cwd: project, env: { ...quietGit(root), HOME: base } }).catch(
-          () => undefined,
-        );
+        for (const script of ["git status", "git add -A", row.after ?? "true"])
+          await user(script).catch(() => undefined); // what was broken inside may stay so
         assert.equal((await readdir(root)).includes("escaped"), false, "the payload ran outside");
         held(id);
       });

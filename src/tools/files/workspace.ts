@@ -104,18 +104,21 @@ class OutsideFiles {
 
   routed(inside: EnvironmentFiles): EnvironmentFiles {
     const of = (path: string) => (this.#allowed.has(path) ? checkedFiles : inside);
-    const done = async (path: string) => {
-      if (this.#allowed.has(path)) await this.#confinement?.changedOutside();
+    const outside = async (isOutside: boolean, work: () => Promise<void>) => {
+      if (!isOutside) return work();
+      this.#confinement?.changingOutside?.();
+      try {
+        await work();
+      } finally {
+        await this.#confinement?.changedOutside();
+      }
     };
     return {
       ...inside,
       facts: (path) => of(path).facts(path),
       chunks: (path, signal) => of(path).chunks(path, signal),
       read: (path) => of(path).read(path),
-      async write(path, data) {
-        await of(path).write(path, data);
-        await done(path);
-      },
+      write: (path, data) => outside(this.#allowed.has(path), () => of(path).write(path, data)),
       makeDirectory: (path) => {
         const holds = [...this.#allowed].some((file) => dirname(file) === path);
         return (holds ? checkedFiles : inside).makeDirectory(path);
@@ -125,8 +128,7 @@ class OutsideFiles {
         const leaves = this.#allowed.has(from) || this.#allowed.has(to);
         // What is moved away for a while has to be found again.
         if (leaves) for (const path of [from, to]) this.#allowed.add(path);
-        await (leaves ? checkedFiles : inside).move(from, to);
-        await done(to);
+        await outside(leaves, () => (leaves ? checkedFiles : inside).move(from, to));
       },
     };
   }
