@@ -200,7 +200,7 @@ await withEngine("bubblewrap", missingBubblewrap, () => {
     assert.equal(await readFile(join(directory, ".envrc"), "utf8"), "export A=1\n");
     assert.match(
       (await call("write_file", { path: ".hermes/plugins/p.js", content: "x" })).error,
-      /exchange the folder/,
+      /is protected, it is code that runs inside Hermes/,
     );
   });
 
