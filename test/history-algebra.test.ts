@@ -38,7 +38,8 @@ type Edit =
   | { readonly edit: "compress" }
   | { readonly edit: "undo compression" }
   | { readonly edit: "undo"; readonly turns: number }
-  | { readonly edit: "fork" }
+  /** `before`: the fork ends before the user's message that many back; 0 = it holds everything. */
+  | { readonly edit: "fork"; readonly before: number }
   | { readonly edit: "resume" }
   | { readonly edit: "crash"; readonly rows: "orphan" | "unanswered" | "two users" | "two assistants" }
   | { readonly edit: "switch"; readonly mode: ApiMode };
@@ -60,7 +61,8 @@ const edit: fc.Arbitrary<Edit> = fc.oneof(
   { weight: 1, arbitrary: fc.constantFrom<Edit>({ edit: "refuse pictures" }) },
   { weight: 2, arbitrary: fc.constantFrom<Edit>({ edit: "compress" }, { edit: "undo compression" }) },
   { weight: 2, arbitrary: fc.record({ edit: fc.constant("undo" as const), turns: fc.integer({ min: 1, max: 3 }) }) },
-  { weight: 2, arbitrary: fc.constantFrom<Edit>({ edit: "fork" }, { edit: "resume" }) },
+  { weight: 2, arbitrary: fc.record({ edit: fc.constant("fork" as const), before: fc.nat(3) }) },
+  { weight: 1, arbitrary: fc.constantFrom<Edit>({ edit: "resume" }) },
   {
     weight: 1,
     arbitrary: fc.record({
@@ -148,7 +150,9 @@ class Life {
       case "fork": {
         const id = `${this.#name}-fork-${++this.#forks}`;
         if ((await this.#store.get(this.#agent.sessionId)) === null) return;
-        await this.#store.branch(this.#agent.sessionId, id);
+        const said = (await this.#store.load(this.#agent.sessionId)).filter(({ role }) => role === "user");
+        const before = one.before === 0 ? undefined : said.at(-one.before)?.id;
+        await this.#store.branch(this.#agent.sessionId, id, before === undefined ? {} : { before });
         await this.#reopen(id);
         return;
       }
