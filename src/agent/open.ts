@@ -3,6 +3,7 @@ import { delimiter } from "node:path";
 import { openCheckpointPort } from "../checkpoints/port.ts";
 import type { OpenHome } from "../home/open.ts";
 import { bundledPlugins, isSafeMode } from "../home/paths.ts";
+import { writtenRules } from "../home/sandbox-rules.ts";
 import { UserError } from "../kit/errors.ts";
 import { isDirectory } from "../kit/files.ts";
 import { lazy } from "../kit/lazy.ts";
@@ -127,8 +128,10 @@ async function assemble(request: OpenRequest, mcp: ConversationMcp): Promise<Ope
     environment,
     isTrusted: (path) => trustsText(home, session.cwd, environment, path),
     untrustedRules() {
-      if (prompt.contextHashes().length === 0 || home.folders.isTrusted(session.cwd)) return null;
-      return `rules of ${home.display(session.cwd)}`;
+      if (prompt.contextHashes().length === 0) return null;
+      if (!home.folders.isTrusted(session.cwd)) return `rules of ${home.display(session.cwd)}`;
+      const [first] = writtenRules(home.paths.dir, session.cwd);
+      return first === undefined ? null : `rules that a program in the sandbox wrote: ${home.display(first)}`;
     },
     asksAfterForeignText: () => guard.asksAfterForeignText,
     mode,

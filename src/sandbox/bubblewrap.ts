@@ -143,8 +143,7 @@ export async function openBubblewrapEnvironment(options: BubblewrapOptions): Pro
         throw cannotStart(error);
       });
       return sandboxedShell(running, async () => {
-        const aside = (await watch?.ended()) ?? [];
-        return [...(aside.length > 0 ? [setAside(aside)] : []), ...(reach?.refusals() ?? [])];
+        return [...((await watch?.ended()) ?? []), ...(reach?.refusals() ?? [])];
       });
     },
     async startOnTerminal(run) {
@@ -169,9 +168,6 @@ export async function openBubblewrapEnvironment(options: BubblewrapOptions): Pro
   };
   return new ShellEnvironment(backend, options) as SandboxedEnvironment; // the backend has both
 }
-
-const setAside = (paths: readonly string[]) =>
-  `set aside as *.from-sandbox, because it would run by itself outside the sandbox: ${paths.join(", ")}`;
 
 /** The sandbox, or why this machine has none to offer. The first one of a process is also the examination. */
 export async function openWherePossible(options: BubblewrapOptions): Promise<SandboxedEnvironment | SandboxProblem> {

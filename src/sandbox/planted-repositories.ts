@@ -24,6 +24,8 @@ interface PlantedFacts {
   readonly since: bigint;
   /** What changed after is not from the sandbox either. */
   readonly before?: bigint;
+  /** Told which rule files there are, each time. */
+  onRules?(paths: readonly string[]): Promise<void>;
 }
 
 export class PlantedRepositories {
@@ -75,7 +77,8 @@ export class PlantedRepositories {
   async #cleanNow(how: { readonly near: boolean; readonly until?: number }): Promise<readonly string[]> {
     const told: string[] = [];
     for (const walk of this.#walks.values()) {
-      const { found } = await walk.find(how);
+      const { found, rules } = await walk.find(how);
+      await this.#facts.onRules?.(rules);
       // Somebody inside may change it under our hands; the next look finds it again.
       for (const one of found) told.push(...(await this.#cleanOne(one).catch(() => [])));
     }

@@ -3,8 +3,9 @@
 
 import { randomBytes } from "node:crypto";
 import { type FSWatcher, watch } from "node:fs";
-import { lstat, readdir, readFile, rm, utimes, writeFile } from "node:fs/promises";
+import { lstat, readdir, readFile, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
+import { noteWrittenRules } from "../home/sandbox-rules.ts";
 import { PlantedRepositories } from "./planted-repositories.ts";
 import { isReadOnly, type Mount, type ProjectProtection } from "./protected-files.ts";
 import type { FoundRepository } from "./repository-walk.ts";
@@ -34,6 +35,7 @@ export class ProjectWatch {
   readonly kept: KeptFree;
   readonly #facts: ProjectWatchFacts;
   readonly #planted: PlantedRepositories;
+  readonly #rules: WrittenByPrograms;
   readonly #record: string | null;
   readonly #watchers: FSWatcher[];
   #timer: NodeJS.Timeout | null = null;
@@ -43,7 +45,13 @@ export class ProjectWatch {
   #isBusy = false;
   #told: string[] = [];
 
-  private constructor(facts: ProjectWatchFacts, planted: PlantedRepositories, record: string | null) {
+  private constructor(
+    facts: ProjectWatchFacts,
+    planted: PlantedRepositories,
+    rules: WrittenByPrograms,
+    record: string | null,
+  ) {
+    this.#rules = rules;
     this.#facts = facts;
     this.#planted = planted;
     this.#record = record;
@@ -58,27 +66,36 @@ export class ProjectWatch {
     // A link is put back as a place of its own.
     const links = new Set(kept.flatMap(({ path, link }) => (link === null ? [] : [path])));
     const isHeld = (one: FoundRepository) => isReadOnly(mounts, one) || links.has(one.path);
-    const planted = new PlantedRepositories({ roots, since, isHeld }, walks);
+    const rules = new WrittenByPrograms(records === null ? null : homeOf(records));
+    const onRules = (paths: readonly string[]) => rules.look(paths);
+    const planted = new PlantedRepositories({ roots, since, isHeld, onRules }, walks);
     await planted.keepRebases(found);
     const held = found.filter(isHeld).map(({ path }) => path);
     const record = await writeRecord(records, { since: String(since), roots, held, kept });
-    return new ProjectWatch(facts, planted, record);
+    return new ProjectWatch(facts, planted, rules, record);
   }
 
   begun(): void {
+    if (this.#running === 0 && !this.#isBusy) this.#rules.begun();
     this.#running++;
     void this.#beat();
     this.#tickLater();
   }
 
-  /** A command has ended. Resolves to what was put away since the last time. */
+  /** A command has ended. Resolves to what there is to say about what was put away since the last time. */
   async ended(): Promise<readonly string[]> {
     this.#running--;
     this.#isBusy = await this.#facts.isBusy();
     const near = this.#planted.clean({ near: true, until: Date.now() + WAIT_MS });
     this.#told.push(...(await this.#clear()), ...(await near));
+    if (this.#running === 0 && !this.#isBusy) this.#rules.ended();
     void this.#lookSometimes({ near: false });
-    return [...new Set(this.#told.splice(0))];
+    const aside = [...new Set(this.#told.splice(0))];
+    const rules = this.#rules.take();
+    return [
+      ...(aside.length > 0 ? [`${ASIDE}: ${aside.join(", ")}`] : []),
+      ...(rules.length > 0 ? [`${FOREIGN}: ${rules.join(", ")}`] : []),
+    ];
   }
 
   /** Somebody said yes to a change outside: what appears now is theirs. */
@@ -158,6 +175,48 @@ export class ProjectWatch {
   }
 }
 
+const ASIDE = "set aside as *.from-sandbox, because it would run by itself outside the sandbox";
+const FOREIGN =
+  "written by a program and not by write_file, so later conversations read it as text from outside until the user runs hermes prompt trust";
+
+/** Rule files that changed while something ran inside; the file tools write while nothing does. */
+class WrittenByPrograms {
+  readonly #home: string | null;
+  #from = Number.POSITIVE_INFINITY;
+  #until = Number.POSITIVE_INFINITY;
+  #noted: string[] = [];
+
+  constructor(home: string | null) {
+    this.#home = home;
+  }
+
+  begun(): void {
+    // The clock of the file system goes in steps and may be behind.
+    this.#from = Date.now() - CLOCK_STEP_MS;
+    this.#until = Number.POSITIVE_INFINITY;
+  }
+
+  ended(): void {
+    this.#until = Date.now();
+  }
+
+  async look(paths: readonly string[]): Promise<void> {
+    if (this.#home === null || paths.length === 0) return;
+    const times = await Promise.all(paths.map((path) => Promise.all([stat(path), lstat(path)]).catch(() => [])));
+    const changed = paths.filter((_, index) =>
+      times[index]?.some(({ ctimeMs }) => ctimeMs >= this.#from && ctimeMs <= this.#until),
+    );
+    this.#noted.push(...(await noteWrittenRules(this.#home, changed).catch(() => []))); // a home that is only read
+  }
+
+  take(): string[] {
+    return this.#noted.splice(0);
+  }
+}
+
+const CLOCK_STEP_MS = 10;
+const homeOf = (records: string) => dirname(dirname(dirname(records)));
+
 // A sandbox that was killed had no chance to look.
 
 interface OpenRecord {
@@ -196,6 +255,14 @@ async function cleanAfter(path: string): Promise<void> {
   const holds = new Set(held);
   const planted = new PlantedRepositories({
     ...{ roots, since: BigInt(since), before },
+    async onRules(rules) {
+      const times = await Promise.all(rules.map((rule) => lstat(rule, { bigint: true }).catch(() => null)));
+      const isFromThen = (time = 0n) => time >= BigInt(since) && time <= before;
+      await noteWrittenRules(
+        homeOf(path),
+        rules.filter((_, index) => isFromThen(times[index]?.ctimeNs)),
+      );
+    },
     isHeld: ({ path }) => holds.has(path),
   });
   await new KeptFree(kept).clear({ before });

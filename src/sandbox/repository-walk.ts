@@ -20,7 +20,11 @@ interface Looked {
   readonly ctime: bigint;
   readonly folders: readonly string[];
   readonly found: readonly FoundRepository[];
+  /** Files that a conversation takes its rules from. */
+  readonly rules: readonly string[];
 }
+
+const RULES: ReadonlySet<string> = new Set("agents.md claude.md hermes.md .hermes.md .cursorrules".split(" "));
 
 const HEAVY: ReadonlySet<string> = new Set(
   "node_modules .venv venv target .tox .gradle .next .cache __pycache__ site-packages".split(" "),
@@ -45,8 +49,13 @@ export class RepositoryWalk {
   }
 
   /** `whole` is false when there were too many folders, or the time was up. */
-  async find({ near, until }: WalkLimits): Promise<{ readonly found: FoundRepository[]; readonly whole: boolean }> {
+  async find({ near, until }: WalkLimits): Promise<{
+    readonly found: FoundRepository[];
+    readonly rules: string[];
+    readonly whole: boolean;
+  }> {
     const found: FoundRepository[] = [];
+    const rules: string[] = [];
     let level = [this.#root];
     let count = 0;
     // Level by level: what lies near the top, where people work, is found first.
@@ -57,15 +66,16 @@ export class RepositoryWalk {
         for (const [index, look] of looks.entries()) {
           if (!look) continue;
           found.push(...look.found);
+          rules.push(...look.rules);
           const path = level[at + index] ?? "";
           for (const name of look.folders) if (!near || !HEAVY.has(name)) next.push(join(path, name));
         }
         count += looks.length;
-        if (count > MAX_FOLDERS || (until !== undefined && Date.now() > until)) return { found, whole: false };
+        if (count > MAX_FOLDERS || (until !== undefined && Date.now() > until)) return { found, rules, whole: false };
       }
       level = next;
     }
-    return { found, whole: true };
+    return { found, rules, whole: true };
   }
 
   async #look(path: string): Promise<Looked | null> {
@@ -92,7 +102,7 @@ interface Entry {
   isSymbolicLink(): boolean;
 }
 
-function lookAt(path: string, entries: readonly Entry[]): Pick<Looked, "folders" | "found"> {
+function lookAt(path: string, entries: readonly Entry[]): Omit<Looked, "ctime"> {
   const names = new Set(entries.map(({ name }) => name));
   const isGit = names.has("HEAD") && ((names.has("objects") && names.has("refs")) || names.has("commondir"));
   const isDotGit = basename(path).toLowerCase() === ".git";
@@ -108,6 +118,10 @@ function lookAt(path: string, entries: readonly Entry[]): Pick<Looked, "folders"
     folders: entries
       .filter((entry) => entry.isDirectory() && !((isGit || isDotGit) && DATA.has(entry.name)))
       .map(({ name }) => name),
+    rules: entries
+      .map(({ name }) => name)
+      .filter((name) => RULES.has(name.toLowerCase()) || (name.endsWith(".mdc") && path.endsWith("/.cursor/rules")))
+      .map((name) => join(path, name)),
     found: [...(isGit || isDotGit ? [{ type: "git", path } as const] : []), ...pointers],
   };
 }
