@@ -3,12 +3,16 @@
 
 import { readdir, readFile } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
-import { isDirectory } from "../kit/files.ts";
+import { isDirectory, isWithin } from "../kit/files.ts";
 import { type GitSetting, namedFiles, readSettings } from "./git-settings.ts";
 import type { FoundRepository } from "./repository-walk.ts";
 import { kindOf } from "./set-aside.ts";
 
 const MAX_INCLUDES = 20;
+const HOOKS = (
+  "applypatch-msg pre-applypatch post-applypatch pre-commit pre-merge-commit prepare-commit-msg commit-msg post-commit pre-rebase post-checkout " +
+  "post-merge pre-push pre-auto-gc post-rewrite sendemail-validate fsmonitor-watchman post-index-change reference-transaction push-to-checkout"
+).split(" ");
 
 /** Absolute paths, there or not, for repositories whose settings are believed and for the user's own settings. */
 export async function filesOfSettings(repositories: readonly FoundRepository[], userHome: string): Promise<string[]> {
@@ -20,7 +24,11 @@ export async function filesOfSettings(repositories: readonly FoundRepository[], 
     const top = topOf(path, own);
     const { hooks, words } = namedFiles([...users, ...own]);
     const folders = [join(path, "hooks"), ...hooks.map((name) => expanded(name, top, userHome)).map(withoutStubs)];
-    for (const folder of folders.slice(1)) files.add(folder);
+    for (const folder of folders.slice(1)) {
+      files.add(folder);
+      // The project itself cannot be read-only.
+      if (isWithin(top, folder)) for (const name of HOOKS) files.add(join(folder, name));
+    }
     for (const folder of folders) for (const target of await linksIn(folder)) files.add(target);
     for (const word of words) {
       const file = expanded(word, top, userHome);

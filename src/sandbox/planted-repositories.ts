@@ -100,8 +100,10 @@ export class PlantedRepositories {
   /** Whether the file leads to a repository that is looked at as well; one that is not a worktree's or submodule's own may be anybody's. */
   async #leadsHome(root: string, path: string): Promise<boolean> {
     const text = await HeldFolder.within(root, dirname(path), (folder) => folder.read(basename(path), MAX_POINTER));
-    const target = /^gitdir: (.+?)\s*$/.exec(text ?? "")?.[1];
-    if (target === undefined) return text === null || text === "";
+    const target = /^gitdir: (\S(?:.*\S)?)[\r\n]*$/.exec(text ?? "")?.[1];
+    if (target === undefined) return text === "";
+    // Behind a link, `..` is not the folder above.
+    if (/[^./]\/(?:.*\/)?\.\.(?:\/|$)/.test(target)) return false;
     const at = resolve(dirname(path), target);
     if (!/\/(?:\.git|modules|worktrees)(?:\/|$)/.test(at) || /\/(?:objects|refs|logs|lfs)\//.test(at)) return false;
     const keeper = this.#facts.roots.find((one) => isWithin(at, one));
@@ -214,7 +216,7 @@ async function cleanCommonDir(root: string, path: string): Promise<boolean> {
   return (
     (await HeldFolder.within(root, path, async (folder) => {
       const text = await folder.read("commondir", MAX_POINTER);
-      if (isWorktree && text?.trim() === "../..") return false;
+      if (isWorktree && text?.replace(/[\r\n]+$/, "") === "../..") return false;
       if (isWorktree) await folder.replace("commondir", "../..\n");
       else await folder.setAside("commondir");
       return true;

@@ -106,6 +106,8 @@ function lookAt(path: string, entries: readonly Entry[]): Omit<Looked, "ctime"> 
   const names = new Set(entries.map(({ name }) => name));
   const isGit = names.has("HEAD") && ((names.has("objects") && names.has("refs")) || names.has("commondir"));
   const isDotGit = basename(path).toLowerCase() === ".git";
+  // Only there: a path of the index may lead into any other folder.
+  const skipsData = isDotGit || (isGit && /\/\.git\//i.test(path));
   const pointers = entries
     .filter((entry) => entry.name.toLowerCase() === ".git" && !entry.isDirectory())
     .map(
@@ -116,7 +118,7 @@ function lookAt(path: string, entries: readonly Entry[]): Omit<Looked, "ctime"> 
     );
   return {
     folders: entries
-      .filter((entry) => entry.isDirectory() && !((isGit || isDotGit) && DATA.has(entry.name)))
+      .filter((entry) => entry.isDirectory() && !(skipsData && DATA.has(entry.name)))
       .map(({ name }) => name),
     rules: entries
       .map(({ name }) => name)
