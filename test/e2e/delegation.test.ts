@@ -406,7 +406,9 @@ describe("agents beside the conversation, on the screen", { skip: tmuxMissing() 
     await screen.say("hello");
     await screen.waitFor("Hello.");
     await screen.say("/agents");
-    await screen.waitFor("take your time");
+    await screen.waitFor(/Running work[\s\S]*take your time/);
+    await screen.press("Escape");
+    await screen.waitFor(/^❯ *\n─/m, { history: false });
     await screen.say("/quit");
     assert.equal(await screen.exitCode(), 0);
     await until(async () => (isAlive(pid) ? null : true));

@@ -225,7 +225,7 @@ describe("trouble", () => {
       const inner = await runHermes([group, typo], { home });
       assert.equal(inner.code, 2);
       assert.ok(
-        inner.stderr.includes(`hermes ${group}: unknown command "${typo}". Did you mean "${right}"`),
+        inner.stderr.includes(`hermes: unknown command "${group} ${typo}". Did you mean "${right}"`),
         inner.stderr,
       );
     }
