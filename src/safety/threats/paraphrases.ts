@@ -229,54 +229,49 @@ const NOTE = inParagraph(
 
 const NOTES: readonly Sentence[] = [
   {
-    needs: "ai|llm|人工智能|模型|智能体|机器人",
+    needs: "致|给|提示|注意|告|对",
     source:
       "(?:致|给|写给|提示|注意|告|对)[^.!?。\\n]{0,6}(?:ai|llm|人工智能|语言模型|大模型|智能体|聊天机器人)(?:助手|助理|模型|代理|系统)?的?(?:说明|备注|提示|注意|注意事项|消息|指令|留言)?[:,][^\\n:]{0,50}?(?:忽略|忘记|无视|不要告诉|不得告诉|别告诉|发送|上传|泄露|删除|转账|推荐|批准|密码|密钥|凭据|api ?key|回复说|声称|评为)",
   },
   {
-    needs: "ai|llm|言語モデル|人工知能|エージェント|アシスタント",
+    needs: "へ|向け|に対する|宛",
     source:
       "(?:ai|llm|言語モデル|人工知能|エージェント|アシスタント)(?:アシスタント|エージェント|モデル)?(?:への|へ|向け|に対する|宛)[^.!?。\\n]{0,8}[:,、][^\\n]{0,120}?(?:無視|忘れ|送信し|アップロード|漏ら|削除し|(?:伝え|言わ|知らせ)ないで|承認し|推薦し|勧め|パスワード|秘密|apiキー|と答え|と回答|転送し|送金)",
   },
   {
-    needs: "ai|llm|인공지능|모델|에이전트|챗봇|어시스턴트",
+    needs: "에게|위한|용",
     source:
       "(?:ai|llm|인공지능|언어 ?모델|에이전트|챗봇|어시스턴트) ?(?:비서|어시스턴트|에이전트|모델)?(?:에게|를 위한|을 위한|용)[^.!?。\\n]{0,12}[:,][^\\n]{0,120}?(?:무시|잊|보내|전송|업로드|유출|삭제하|말하지|알리지|승인하|추천하|비밀번호|비밀|api 키|라고 (?:답|말)|송금)",
   },
   {
-    needs: "ии|llm|ai|неиросет|модел|ассистент|агент|бот|помощник",
+    needs: "примечание|сообщение|внимание|инструкци|указани|заметка|обращение|важно",
     source: `(?:примечание|сообщение|внимание|инструкци[яи]|указани[ея]|заметка|обращение|важно)[^.!?\\n]{0,10}(?:для|к|,|:) (?:[а-я]{1,16} )?(?:ии|llm|ai|неиросет|языков[а-я]{0,3} модел|ассистент|агент|чат-?бот|помощник)[а-я]{0,3}(?:-[а-я]{1,12})?[^\\n]{0,16}[:,!][^\\n]{0,140}?(?:игнориру|забудь|отправ|перешли|загрузи|раскро|удали|одобри|рекоменду|парол|секрет|не (?:говори|сообщаи|упоминаи)|скажи|ответь)`,
   },
   note(
-    "ia|llm|ai|asistente|modelo|agente|bot",
     "nota|aviso|mensaje|instruccion(?:es)?|atencion|importante|recordatorio",
     "para|a|al|los|las|el|la|cualquier|todos|todas|toda|de",
     "ia|llm|ai|inteligencia artificial|asistentes?|modelos? de (?:lenguaje|ia)|agentes?|chatbots?|bots?",
     "ignor|olvid|envi[ae]|reenvi|filtra|revel|borra|elimina|aprueb|recomiend|contrasen|secret|credencial|no (?:le |se lo )?(?:digas|menciones)|di que|responde (?:que|solo)|transfier",
   ),
   note(
-    "ia|llm|ai|assistente|modelo|agente|bot",
     "nota|aviso|mensagem|instrucao|instrucoes|atencao|importante|lembrete|recado",
     "para|a|ao|aos|as|os|o|qualquer|todos|todas|de",
     "ia|llm|ai|inteligencia artificial|assistentes?|modelos? de linguagem|agentes?|chatbots?",
     "ignor|esque|envi[ae]|encaminh|vaz[ae]|revel|apag|exclu|aprov|recomend|senha|segred|credencia|nao (?:diga|conte|mencione)|diga que|responda (?:que|apenas)|transfir",
   ),
   note(
-    "ia|llm|ai|assistent|modell|agent|bot",
     "nota|avviso|messaggio|istruzion[ei]|attenzione|importante|promemoria",
     "per|a|al|ai|agli|alle|gli|le|i|il|la|l.|ogni|tutti|tutte|qualsiasi",
     "ia|llm|ai|intelligenza artificiale|assistent[ei]|modell[oi] linguistic[oi]|agent[ei]|chatbot",
     "ignor|dimentic|invi[ai]|inoltr|rivel|cancell|elimin|approv|raccomand|consigli|password|segret|credenzial|non (?:dire|menzionare|dirlo)|di. che|rispondi (?:che|solo)|trasferisc",
   ),
   note(
-    "ia|llm|ai|assistant|modele|agent|bot|artificielle",
     "note|message|instructions?|attention|avis|consigne|important|remarque",
     "pour|a|aux|au|les|le|la|l.|toute|tout|destinee?s?",
     "ia|llm|ai|intelligences? artificielles?|assistante?s?|modeles? de langage|agents?|chatbots?",
     "ignor|oubli|envoi|envoy|transmet|divulgu|revel|supprim|approuv|recommand|mots? de passe|secret|identifiants|ne (?:dis|dites|mentionn)|dis que|dites que|reponds? (?:que|seulement|uniquement)|virement",
   ),
   note(
-    "ki|llm|ai|modell|assistent|bot|agent",
     "hinweis|nachricht|anweisung(?:en)?|mitteilung|achtung|notiz|wichtig|anmerkung",
     "fur|an|alle|die|das|den|jede|jeden|jedes",
     "(?:ki|llm|ai|sprachmodell|assistent|chatbot|agent|kunstliche)[a-z-]{0,14}",
@@ -284,9 +279,10 @@ const NOTES: readonly Sentence[] = [
   ),
 ];
 
-function note(needs: string, kinds: string, small: string, names: string, orders: string): Sentence {
+function note(kinds: string, small: string, names: string, orders: string): Sentence {
   return {
-    needs,
+    // Not the names: "ai" and "bot" stand in every other word.
+    needs: kinds.replace(/\(\?:[^)]*\)\??|\[[^\]]*\]|.\?/g, ""),
     source: `(?<![a-z])(?:${kinds})(?:[ ,:]{1,3}(?:${small})(?![a-z])){0,4}[ ,:]{1,3}(?:l.|all.)?(?:${names})(?![a-z])(?:[ -][a-z]{1,14}){0,3} ?[:,!.][^\\n]{0,140}?(?<![a-z])(?:${orders})`,
   };
 }
