@@ -184,7 +184,7 @@ function redactOptions(text: string, marks: Marks): string {
 // Files that are there to hold credentials.
 
 const CREDENTIAL_FILE =
-  /(?:^|\/)(?:\.?_?netrc|\.npmrc|\.yarnrc(?:\.yml)?|\.pypirc|\.pgpass|\.my\.cnf|\.mylogin\.cnf|\.htpasswd|\.git-credentials|\.dockercfg|\.s3cfg|\.boto|\.vault-token|rclone\.conf|wg\d*\.conf|credentials(?:\.(?:json|toml|ya?ml|ini|xml|db))?|kubeconfig|[^/]+\.kubeconfig|\.kube\/config|\.docker\/config\.json|\.aws\/config|\.config\/gh\/hosts\.yml|\.m2\/settings\.xml|secrets?\.(?:json|toml|ya?ml|ini)|[^/]+\.(?:ovpn|ppk|tfvars))$/i;
+  /(?:^|\/)(?:\.?_?netrc|\.npmrc|\.yarnrc(?:\.yml)?|\.pypirc|\.pgpass|\.my\.cnf|\.mylogin\.cnf|\.htpasswd|\.git-credentials|\.dockercfg|\.s3cfg|\.boto|\.vault-token|rclone\.conf|wg\d*\.conf|credentials(?:\.(?:json|toml|ya?ml|ini|xml|db))?|kubeconfig|[^/]+\.kubeconfig|\.kube\/config|\.docker\/config\.json|\.aws\/config|\.config\/gh\/hosts\.yml|\.m2\/settings\.xml|secrets?\.(?:json|toml|ya?ml|ini)|[^/]+\.(?:ovpn|ppk|tfvars)|wp-config(?:-[\w.-]{1,40})?\.php|database\.php|(?:local_)?settings\.py|config\/[\w.-]{1,40}\.exs|config\.exs|\.?msmtprc)$/i;
 
 export function isCredentialFile(path: string): boolean {
   return CREDENTIAL_FILE.test(path);
@@ -200,7 +200,7 @@ export function redactByFile(text: string, path: string, marks: Marks): string {
   const mask = (whole: string, head: string, value: string) => (isMarked(value) ? whole : head + marks.hidden);
   if (/\.pgpass$/i.test(path)) return text.replace(PGPASS_LINE, mask);
   if (/\.htpasswd$/i.test(path)) return text.replace(HTPASSWD_LINE, mask);
-  if (/netrc$/i.test(path)) return text.replace(NETRC_PASSWORD, mask);
+  if (/(?:netrc|msmtprc)$/i.test(path)) return text.replace(NETRC_PASSWORD, mask);
   if (/\.vault-token$/i.test(path)) return text.replace(/^(\s*)(\S+)/, mask);
   return text;
 }

@@ -13,7 +13,7 @@ const PASSWORD_NAME =
 const SPOKEN_NAME =
   /(?:^|[_.-])(?:contrasena|clave|senha|mdp|mot_?de_?passe|palavra_?passe|haslo|heslo|sifre|parola|passwort|kennwort|wachtwoord|losenord|salasana|adgangskode)\d{0,2}$/;
 const KEY_NAME =
-  /(?:^|[_.-])(?:(?:api|access|secret|private|auth|signing|encryption|client|account|storage|hmac|jwt|session|master|consumer|pre_?shared|wpa|wep)[_-]?key(?:[_-]?(?:pem|data|base64))?|apikey|\w{0,24}token|\w{0,24}secret|credentials?|bearer|auth|sas|key_?material|(?:clave|chave|cle|chiave)_(?:api|secreta|privada|privee|segreta))$/;
+  /(?:^|[_.-])(?:(?:api|access|secret|private|auth|signing|encryption|client|account|storage|hmac|jwt|session|master|consumer|pre_?shared|wpa|wep)[_-]?key(?:[_-]?(?:pem|data|base64))?|apikey|\w{0,24}token|\w{0,24}secret|credentials?|bearer|auth|authtok|\w{0,24}_authtok|sas|key_?material|(?:clave|chave|cle|chiave)_(?:api|secreta|privada|privee|segreta))$/;
 /** Pages of a list are turned with tokens too. */
 const PAGE_TOKEN = /(?:next|page|continuation|sync|cursor)[_-]?token$/;
 

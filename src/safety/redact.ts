@@ -133,27 +133,34 @@ function redactAssignments(text: string, marks: Marks): string {
 
 const FIELD = /"([A-Za-z0-9_.-]{3,64})"(\s{0,20}:\s{0,20})"((?:[^"\\\n]|\\.)+)"/g;
 const ESCAPED_FIELD = /\\"([A-Za-z0-9_.-]{3,64})\\"(\s{0,20}:\s{0,20})\\"([^"\\]+)\\"/g;
+/** A list of variables, as container engines and clusters write it. */
+const NAME_AND_VALUE =
+  /("name"\s{0,20}:\s{0,20}"([A-Za-z0-9_.-]{3,64})"\s{0,20},\s{0,20}"value"\s{0,20}:\s{0,20}")([^"\\\n]{1,4096})"/g;
+
 function redactFields(text: string, marks: Marks): string {
   const mask = (whole: string, name: string, between: string, value: string, quote: string) => {
     if (!isSecretField(name, value) || isMarked(value) || isHarmless(value)) return whole;
     return `${quote}${name}${quote}${between}${quote}${marks.token(value, "")}${quote}`;
   };
   return text
+    .replace(NAME_AND_VALUE, (whole, head: string, name: string, value: string) =>
+      nameKind(name) === null || isMarked(value) || isHarmless(value) ? whole : `${head}${marks.token(value, "")}"`,
+    )
     .replace(FIELD, (whole, name: string, between: string, value: string) => mask(whole, name, between, value, '"'))
     .replace(ESCAPED_FIELD, (whole, name: string, between: string, value: string) =>
       mask(whole, name, between, value, '\\"'),
     );
 }
 
+const isNameAndPassword = (value: string) =>
+  /^(?=.+:.)[\x20-\x7e]+$/.test(Buffer.from(value, "base64").toString("latin1"));
+
 /** Docker keeps `user:password` as base64 under `auth`; elsewhere the word names a way to sign in. */
 function isSecretField(name: string, value: string): boolean {
   // Words of other languages name fields of forms more often: there the value decides, in the step for names.
   if (nameKind(name) === "spoken") return false;
   if (name !== "auth") return nameKind(name) !== null && !(/^pwd$/i.test(name) && /^[~/]/.test(value));
-  return (
-    /^[A-Za-z0-9+/]{8,}={0,2}$/.test(value) &&
-    /^(?=.+:.)[\x20-\x7e]+$/.test(Buffer.from(value, "base64").toString("latin1"))
-  );
+  return /^[A-Za-z0-9+/]{8,}={0,2}$/.test(value) && isNameAndPassword(value);
 }
 
 const FORM_KEYS: ReadonlySet<string> = new Set([
@@ -191,6 +198,8 @@ function redactFormBody(text: string, marks: Marks): string {
 const AUTHORIZATION =
   /((?:\b|(?<=\\[nrt]))authorization\\?["']?\s{0,8}[:=]\s{0,8}\\?["']?)(?:((?:bearer|basic|token|digest|apikey|negotiate)\s{1,8})((?:[^\s"'`\\,;|&<>()$]|\$(?!\())+)|([A-Za-z0-9._~+/=-]{16,}))/gi;
 const BEARER = /((?:\b|(?<=\\[nrt]))Bearer\s{1,8})([A-Za-z0-9._~+/-]{20,}(?:[^\s"'`\\,;|&<>()$]|\$(?!\())*)/g;
+/** Without its header: only what decodes to a name and a password. */
+const BASIC = /((?:\b|(?<=\\[nrt]))Basic\s{1,8})([A-Za-z0-9+/]{12,2048}={0,2})(?![A-Za-z0-9+/=])/g;
 const KEY_HEADER =
   /((?:\b|(?<=\\[nrt]))(?:x-)?(?:goog-)?api-key\\?["']?\s{0,8}[:=]\s{0,8}\\?["']?|(?:\b|(?<=\\[nrt]))x-auth-token\\?["']?\s{0,8}[:=]\s{0,8}\\?["']?)(?!(?<=")[,}\]:])((?:[^\s"'`\\,;|&<>()$]|\$(?!\())+)/gi;
 
@@ -201,6 +210,7 @@ function redactHeaders(text: string, marks: Marks): string {
       scheme === undefined ? head + mask(bare ?? "") : head + scheme + mask(value ?? ""),
     )
     .replace(BEARER, (_whole, head: string, value: string) => head + mask(value))
+    .replace(BASIC, (whole, head: string, value: string) => (isNameAndPassword(value) ? head + mask(value) : whole))
     .replace(KEY_HEADER, (_whole, head: string, value: string) => head + mask(value));
 }
 

@@ -39,7 +39,7 @@ export function readSettings(text: string): ReadSettings {
       continue;
     }
     let raw = found[2];
-    if (raw !== undefined && !/^[ \t]*[^\\"#;\x00-\x08\x0b-\x1f\x7f]*$/.test(raw)) plain = false;
+    if (raw !== undefined && /[\\"#;\x00-\x08\x0a-\x1f\x7f]/.test(raw)) plain = false;
     while (raw !== undefined && /(?:^|[^\\])(?:\\\\)*\\$/.test(raw) && at + 1 < lines.length)
       raw = raw.slice(0, -1) + lines[++at];
     const key = (found[1] ?? "").toLowerCase();

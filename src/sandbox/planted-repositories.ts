@@ -103,7 +103,9 @@ export class PlantedRepositories {
     const target = /^gitdir: (\S(?:.*\S)?)[\r\n]*$/.exec(text ?? "")?.[1];
     if (target === undefined) return text === "";
     // Behind a link, `..` is not the folder above.
-    if (/[^./]\/(?:.*\/)?\.\.(?:\/|$)/.test(target)) return false;
+    const parts = target.split("/");
+    const named = parts.findIndex((part) => !/^\.{0,2}$/.test(part));
+    if (named !== -1 && parts.includes("..", named)) return false;
     const at = resolve(dirname(path), target);
     if (!/\/(?:\.git|modules|worktrees)(?:\/|$)/.test(at) || /\/(?:objects|refs|logs|lfs)\//.test(at)) return false;
     const keeper = this.#facts.roots.find((one) => isWithin(at, one));
@@ -216,7 +218,7 @@ async function cleanCommonDir(root: string, path: string): Promise<boolean> {
   return (
     (await HeldFolder.within(root, path, async (folder) => {
       const text = await folder.read("commondir", MAX_POINTER);
-      if (isWorktree && text?.replace(/[\r\n]+$/, "") === "../..") return false;
+      if (isWorktree && text?.replace(/(?<![\r\n])[\r\n]+$/, "") === "../..") return false;
       if (isWorktree) await folder.replace("commondir", "../..\n");
       else await folder.setAside("commondir");
       return true;

@@ -13,6 +13,8 @@ const SHORT_TEXTS: Readonly<Record<string, string>> = {
   "src/llm/demo.ts": "the embedded model looks at 2,000 characters of a question",
   "src/commands/registry.ts /\\[?([a-z][a-z-]*(?:\\|[a-z][a-z-]*)+)\\]?/": "hints of our own commands",
   "src/memory/entries.ts /\\B(?=(?:\\d{3})+$)/g": "the digits of a number",
+  "src/safety/threats/paraphrases.ts /\\(\\?:[^)]*\\)\\??|\\[[^\\]]*\\]|.\\?/g":
+    "texts of ours, when the module is loaded",
   "src/safety/threats/languages.ts /\\([^)]*\\)/g": "texts of ours, when the module is loaded",
   "src/prompt/files/soul.ts /<!--[\\s\\S]*?-->/g": "a SOUL.md of at most 10,000 characters",
 };
