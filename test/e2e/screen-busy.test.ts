@@ -2,19 +2,12 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
-import type { RecordedRequest, Reply } from "../support/model-server/script.ts";
 import { ModelServer } from "../support/model-server/server.ts";
+import { answerBy, askedWith, SEEN } from "../support/screen-rig.ts";
 import { modelConfig, tempHome } from "../support/temp-home.ts";
 import { TerminalScreen, tmuxMissing } from "../support/terminal-screen.ts";
 
-const SEEN = "onboarding:\n  seen:\n    busy_input_prompt: true\n    tool_progress_prompt: true\n";
 const WAITING = "waiting for fake-model";
-
-/** What the newest message says, with the role in front of it. */
-function newest(request: RecordedRequest): string {
-  const { role, content } = request.body.messages.at(-1);
-  return `${role}: ${typeof content === "string" ? content : JSON.stringify(content)}`;
-}
 
 describe("the screen while the agent works", { skip: tmuxMissing() }, () => {
   let server: ModelServer;
@@ -24,15 +17,8 @@ describe("the screen while the agent works", { skip: tmuxMissing() }, () => {
   beforeEach(() => void server.clear());
   after(() => server.close());
 
-  /** The first key that the newest message contains decides; side calls are answered with a word. */
-  function answer(replies: Readonly<Record<string, (request: RecordedRequest) => Reply | Promise<Reply>>>): void {
-    server.otherwise((request) => {
-      const said = newest(request);
-      const key = Object.keys(replies).find((one) => said.includes(one));
-      return (key !== undefined && replies[key]?.(request)) || { text: "ok" };
-    });
-  }
-  const asked = (words: string) => server.requests.filter((request) => newest(request).includes(words));
+  const answer = (replies: Parameters<typeof answerBy>[1]) => answerBy(server, replies);
+  const asked = (words: string) => askedWith(server, words);
   const open = async (config = "") => {
     const at = await tempHome({ "config.yaml": modelConfig(server) + SEEN + config });
     const screen = await TerminalScreen.start([], { home: at });

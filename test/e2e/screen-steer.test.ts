@@ -3,17 +3,11 @@ import assert from "node:assert/strict";
 import { access, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, beforeEach, describe, test } from "node:test";
-import type { RecordedRequest, Reply } from "../support/model-server/script.ts";
+import type { RecordedRequest } from "../support/model-server/script.ts";
 import { ModelServer } from "../support/model-server/server.ts";
+import { answerBy, askedWith, newest, SEEN } from "../support/screen-rig.ts";
 import { modelConfig, tempHome } from "../support/temp-home.ts";
 import { TerminalScreen, tmuxMissing } from "../support/terminal-screen.ts";
-
-const SEEN = "onboarding:\n  seen:\n    busy_input_prompt: true\n    tool_progress_prompt: true\n";
-
-function newest(request: RecordedRequest): string {
-  const { role, content } = request.body.messages.at(-1);
-  return `${role}: ${typeof content === "string" ? content : JSON.stringify(content)}`;
-}
 
 describe("steering the work on the screen", { skip: tmuxMissing() }, () => {
   let server: ModelServer;
@@ -23,14 +17,8 @@ describe("steering the work on the screen", { skip: tmuxMissing() }, () => {
   beforeEach(() => void server.clear());
   after(() => server.close());
 
-  function answer(replies: Readonly<Record<string, (request: RecordedRequest) => Reply | Promise<Reply>>>): void {
-    server.otherwise((request) => {
-      const said = newest(request);
-      const key = Object.keys(replies).find((one) => said.includes(one));
-      return (key !== undefined && replies[key]?.(request)) || { text: "ok" };
-    });
-  }
-  const asked = (words: string) => server.requests.filter((request) => newest(request).includes(words));
+  const answer = (replies: Parameters<typeof answerBy>[1]) => answerBy(server, replies);
+  const asked = (words: string) => askedWith(server, words);
   const stays = async (request: RecordedRequest) => {
     await request.clientLeft;
     return { text: "" };

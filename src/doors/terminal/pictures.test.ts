@@ -10,7 +10,7 @@ import { pictureOf, picturePath, sixel } from "./pictures.ts";
 import { DrawnScreen, terminalFacts } from "./screen-terminal.ts";
 
 const theme = makeTheme(false);
-const look = { theme, cwd: "/work", filesAreHere: true };
+const look = { theme, cwd: "/project", filesAreHere: true };
 const red = {
   width: 20,
   height: 12,
@@ -46,7 +46,7 @@ const paths: [string, Record<string, unknown>, object, string | null][] = [
   ["image_generate", {}, { image: "/home/x/a.png" }, "/home/x/a.png"],
   ["image_generate", {}, { image: "https://x.test/a.png" }, null],
   ["browser_vision", {}, { screenshot_path: "/home/x/b.png" }, "/home/x/b.png"],
-  ["vision_analyze", { image_url: "pics/c.png" }, {}, "/work/pics/c.png"],
+  ["vision_analyze", { image_url: "pics/c.png" }, {}, "/project/pics/c.png"],
   ["vision_analyze", { image_url: "file:///x/c.png" }, {}, "/x/c.png"],
   ["vision_analyze", { image_url: "https://x.test/c.png" }, {}, null],
   ["terminal", { image_url: "/x/c.png" }, { image: "/x/c.png" }, null],

@@ -44,9 +44,9 @@ test("a narrow terminal shows model and duration", () => {
 });
 
 test("folder and branch take the room that is left, the branch first", () => {
-  const here = { ...facts, folder: "~/work/projects/some-library", branch: "main" };
+  const here = { ...facts, folder: "~/code/projects/some-library", branch: "main" };
   const place = (width: number) => statusLine(here, width, plain).split("⏱ 1m 1s")[1];
-  assert.equal(place(120), " │ ~/work/projects/some-library ⎇ main");
+  assert.equal(place(120), " │ ~/code/projects/some-library ⎇ main");
   assert.equal(place(90), " │ ...some-library ⎇ main");
   assert.equal(place(76), " │ ⎇ main");
   assert.equal(statusLine(here, 66, plain), "⚕ some-model · 62% · 1m · $0.50 · .../projects/some-library ⎇ main");
