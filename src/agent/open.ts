@@ -5,7 +5,7 @@ import type { OpenHome } from "../home/open.ts";
 import { bundledPlugins, isSafeMode } from "../home/paths.ts";
 import { writtenRules } from "../home/sandbox-rules.ts";
 import { UserError } from "../kit/errors.ts";
-import { isDirectory } from "../kit/files.ts";
+import { isDirectory, isWithin } from "../kit/files.ts";
 import { lazy } from "../kit/lazy.ts";
 import type { ModelSpec } from "../llm/auxiliary/contract.ts";
 import { learnedWindows } from "../llm/catalogue/context-length.ts";
@@ -459,7 +459,7 @@ const SYSTEM_FILES = /^\/(?:etc|proc|sys|usr|lib\w*)\//;
 /** A container or another machine has no folders of its own to trust: it counts as the folder the conversation was opened in. */
 function trustsText({ folders, paths }: OpenHome, cwd: string, { files, kind }: Environment, path: string): boolean {
   if (files && kind !== "bubblewrap") return folders.isTrusted(cwd);
-  const isOwn = path.startsWith(`${paths.dir}/`) && !path.startsWith(`${paths.cacheDir}/`);
+  const isOwn = isWithin(path, paths.dir) && !isWithin(path, paths.cacheDir);
   return isOwn || SYSTEM_FILES.test(path) || folders.isTrusted(path);
 }
 

@@ -4,8 +4,13 @@ import { dirname, join, resolve } from "node:path";
 
 /** Where the file of that name leads; null where `.git` is a folder, or nothing that can be read. */
 export function gitPointer(folder: string): string | null {
-  const path = /^gitdir: (.+?)\r?\n?$/.exec(smallText(join(folder, ".git")))?.[1];
-  return path === undefined ? null : resolve(folder, path);
+  const path = pointerTarget(smallText(join(folder, ".git")));
+  return path === null ? null : resolve(folder, path);
+}
+
+/** The path in the text of such a file, read as git reads it: nothing is trimmed but the ends of lines. */
+export function pointerTarget(text: string): string | null {
+  return /^gitdir: ([^\r\n]+)[\r\n]*$/.exec(text)?.[1] ?? null;
 }
 
 export interface LinkedWorktree {

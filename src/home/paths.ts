@@ -1,7 +1,8 @@
 import { existsSync, mkdirSync } from "node:fs";
-import { basename, dirname, join, relative, resolve, sep } from "node:path";
+import { basename, dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { codeOf, UserError } from "../kit/errors.ts";
+import { isWithin } from "../kit/files.ts";
 
 /** Every path below one home, computed on use. `root` is where profiles live; for the default profile it is `dir` itself. */
 export interface HomePaths {
@@ -69,7 +70,7 @@ function defaultHomeDir({ env, osHome, platform = process.platform }: HomeLocati
 /** Where `profiles/` and `active_profile` live for a home. */
 export function rootOf(dir: string, location: HomeLocation): string {
   const standard = defaultHomeDir(location);
-  if (dir === standard || dir.startsWith(standard + sep)) return standard;
+  if (isWithin(dir, standard)) return standard;
   return basename(dirname(dir)) === "profiles" ? dirname(dirname(dir)) : dir;
 }
 
@@ -81,7 +82,7 @@ export function profileOf(dir: string, root: string): string {
 
 /** A path as messages show it: `~/...` below the user's home. */
 export function displayPath(path: string, osHome = ""): string {
-  if (osHome === "" || (path !== osHome && !path.startsWith(osHome + sep))) return path;
+  if (osHome === "" || !isWithin(path, osHome)) return path;
   return path === osHome ? "~" : join("~", relative(osHome, path));
 }
 

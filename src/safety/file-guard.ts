@@ -3,6 +3,7 @@
 import { basename, join, sep } from "node:path";
 import { isWithin } from "../kit/files.ts";
 import { expandPath, followLinks, resolveLinks } from "./paths.ts";
+import { SECRET_PLACES } from "./secret-places.ts";
 
 export type FileVerdict =
   | { readonly type: "allow" }
@@ -233,12 +234,10 @@ const LATER: Rest = { holds: "later start", write: "ask", read: "allow" };
 
 /** In the home directory of a user. */
 export const USER_PATHS: readonly ProtectedPath[] = [
-  ...files(".netrc .pgpass .npmrc .pypirc .git-credentials", { holds: "credentials", write: "deny", read: "allow" }),
-  ...directories(".ssh .aws .gnupg .kube .docker .azure .config/gh .config/gcloud", {
-    holds: "credentials",
-    write: "deny",
-    read: "allow",
-  }),
+  ...SECRET_PLACES.map(
+    ({ path, type, runsLater }): ProtectedPath =>
+      runsLater ? { path, type, ...LATER } : { path, type, holds: "credentials", write: "deny", read: "allow" },
+  ),
   ...files(`${START} .kshrc .cshrc .tcshrc .config/fish/config.fish`, {
     holds: "start file",
     write: "ask",
@@ -247,11 +246,11 @@ export const USER_PATHS: readonly ProtectedPath[] = [
   ...files(
     `.login .bash_completion .inputrc .pam_environment .xprofile .xinitrc .xsession .xsessionrc .xserverrc
     .vimrc .gvimrc .exrc .nvimrc .emacs .emacs.el .nanorc .gitconfig .hgrc .tmux.conf .screenrc .wgetrc .curlrc
-    .gdbinit .lldbinit .pdbrc .pythonstartup .irbrc .pryrc .gemrc .Rprofile .juliarc.jl .sqliterc .psqlrc .my.cnf .perltidyrc
-    .bunfig.toml .yarnrc .yarnrc.yml .condarc .cargo/config .cargo/config.toml .cargo/env .gradle/init.gradle
-    .gradle/gradle.properties .m2/settings.xml .config/Code/User/settings.json .config/Code/User/tasks.json .ssh-environment
+    .gdbinit .lldbinit .pdbrc .pythonstartup .irbrc .pryrc .gemrc .Rprofile .juliarc.jl .sqliterc .psqlrc .perltidyrc
+    .bunfig.toml .yarnrc .condarc .cargo/config .cargo/config.toml .cargo/env .gradle/init.gradle
+    .config/Code/User/settings.json .config/Code/User/tasks.json .ssh-environment
     .direnvrc .mailcap .forward .procmailrc .lessfilter .lesskey .config/lesskey .config/mimeapps.list .ansible.cfg .terraformrc .wezterm.lua
-    .mongorc.js .pythonrc .claude.json .bazelrc`,
+    .mongorc.js .pythonrc .bazelrc`,
     LATER,
   ),
   ...directories(
@@ -262,8 +261,7 @@ export const USER_PATHS: readonly ProtectedPath[] = [
     Library/LaunchAgents Library/LaunchDaemons .git-templates .githooks
     bin .cargo/bin go/bin .asdf/shims .asdf/plugins .pyenv/shims .pyenv/plugins .rbenv/shims .rbenv/plugins .nvm .volta/bin .deno/bin .bun/bin
     .local/share/mise .nix-profile .claude .codex .cursor .gemini .config/kitty .config/alacritty .config/wezterm .config/nushell
-    .config/powershell .config/zed .config/helix .vscode .config/mpv .jupyter .config/containers .config/pnpm .sbt .mozilla .thunderbird
-    .config/google-chrome .config/chromium .config/BraveSoftware .config/microsoft-edge`,
+    .config/powershell .config/zed .config/helix .vscode .config/mpv .jupyter .config/containers .config/pnpm .sbt`,
     LATER,
   ),
 ];
@@ -324,7 +322,7 @@ export const PROJECT_PATHS: readonly ProtectedPath[] = [
 ];
 
 /** Whether a protected path covers a path that is written from the same start. */
-export function covers({ path, type }: ProtectedPath, candidate: string): boolean {
+export function covers({ path, type }: Pick<ProtectedPath, "path" | "type">, candidate: string): boolean {
   // On some file systems `CONFIG.YAML` and `config.yaml` are one file.
   const [place, given] = [path.toLowerCase(), candidate.toLowerCase()];
   return given === place || (type === "directory" && given.startsWith(`${place}/`));

@@ -7,6 +7,7 @@ import { dirname, join, sep } from "node:path";
 import { installRoot } from "../home/paths.ts";
 import { isWithin } from "../kit/files.ts";
 import { USER_PATHS } from "../safety/file-guard.ts";
+import { SECRET_PLACES } from "../safety/secret-places.ts";
 import { viewOfHome } from "./bubblewrap-home.ts";
 import { removeTree } from "./child-env.ts";
 import { cleanAfterKilled } from "./project-watch.ts";
@@ -45,11 +46,6 @@ export interface View {
   /** How names of notes about open sandboxes of this project begin. */
   readonly records: string | null;
 }
-
-const SECRETS = (
-  ".ssh .aws .gnupg .kube .docker .azure .config/gh .config/gcloud .netrc .npmrc .pypirc .git-credentials .pgpass .vault-token " +
-  ".password-store .local/share/keyrings .cargo/credentials .cargo/credentials.toml .Xauthority .mozilla .config/google-chrome .config/chromium"
-).split(" ");
 
 // Sockets of daemons and agents live below /run: docker's would lead out. What resolving names and NixOS need is shown again.
 const RUN_KEPT = (
@@ -153,7 +149,7 @@ async function hiddenMounts(
   { userHome, hermesHome: { dir, root }, privateHome }: ViewFacts,
   home: { hides(path: string): boolean },
 ): Promise<Mount[]> {
-  const secrets = await Promise.all(SECRETS.map((name) => existing(join(userHome, name))));
+  const secrets = await Promise.all(SECRET_PLACES.map(({ path }) => existing(join(userHome, path))));
   const homes = await Promise.all([root, dir].map(existing));
   const shown = await Promise.all([join(dir, "skills"), join(dir, "cache"), privateHome ?? ""].map(existing));
   return [
@@ -191,8 +187,8 @@ async function writableProject({
   const home = (await existing(userHome))?.path ?? userHome;
   const project = (await gitRoot(start.path, home)) ?? start.path;
   if (SYSTEM.test(project) || isWithin(home, project)) return null;
-  for (const name of SECRETS) {
-    const secret = await existing(join(userHome, name));
+  for (const { path } of SECRET_PLACES) {
+    const secret = await existing(join(userHome, path));
     if (secret && isWithin(project, secret.path)) return null;
   }
   if (await isPlace(project, home)) return null;

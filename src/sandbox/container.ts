@@ -4,6 +4,7 @@ import { randomBytes } from "node:crypto";
 import { mkdir, mkdtemp, realpath, rm, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { UserError } from "../kit/errors.ts";
+import { isWithin } from "../kit/files.ts";
 import type { Channel, ChannelFailure, Launch, LaunchOptions } from "./backend.ts";
 import { childEnvironment, findProgram, privateTempDir } from "./child-env.ts";
 import {
@@ -104,7 +105,8 @@ async function gatherFacts(terminal: TerminalConfig, options: EnvironmentOptions
 async function insideHome(home: string, path: string): Promise<string | null> {
   const real = await realpath(join(home, path)).catch(() => null);
   if (real === null) return null;
-  if (real.startsWith(`${await realpath(home)}/`)) return path;
+  const root = await realpath(home);
+  if (real !== root && isWithin(real, root)) return path;
   throw new UserError(`${path} in the Hermes home is a link that leads out of it; it is not shown to containers.`);
 }
 

@@ -4,6 +4,7 @@ import { constants, type Dirent } from "node:fs";
 import { access, mkdir, mkdtemp, readdir, readFile, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join, posix } from "node:path";
 import { withLock } from "../home/lock.ts";
+import { isWithin } from "../kit/files.ts";
 import { scriptedTree } from "./scripted-files.ts";
 import type { ScriptRunner } from "./scripts.ts";
 import { quote } from "./shell-script.ts";
@@ -177,7 +178,7 @@ true`);
     await mkdir(dirname(target), { recursive: true });
     // A folder that is a link here must not be a way out of the home.
     const folder = await realpath(dirname(target));
-    if (!`${folder}/`.startsWith(`${await realpath(here)}/`)) return;
+    if (!isWithin(folder, await realpath(here))) return;
     await rename(join(stage, path), target);
   }
 

@@ -3,6 +3,7 @@
 
 import { lstat, mkdir, readdir } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
+import { pointerTarget } from "../home/git-pointer.ts";
 import { isWithin } from "../kit/files.ts";
 import { reduceSettings } from "./git-settings.ts";
 import { type FoundRepository, RepositoryWalk } from "./repository-walk.ts";
@@ -100,8 +101,8 @@ export class PlantedRepositories {
   /** Whether the file leads to a repository that is looked at as well; one that is not a worktree's or submodule's own may be anybody's. */
   async #leadsHome(root: string, path: string): Promise<boolean> {
     const text = await HeldFolder.within(root, dirname(path), (folder) => folder.read(basename(path), MAX_POINTER));
-    const target = /^gitdir: (\S(?:.*\S)?)[\r\n]*$/.exec(text ?? "")?.[1];
-    if (target === undefined) return text === "";
+    const target = pointerTarget(text ?? "");
+    if (target === null) return text === "";
     // Behind a link, `..` is not the folder above.
     const parts = target.split("/");
     const named = parts.findIndex((part) => !/^\.{0,2}$/.test(part));

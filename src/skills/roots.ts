@@ -2,12 +2,12 @@
 
 import { realpath } from "node:fs/promises";
 import { homedir } from "node:os";
-import { dirname, join, resolve, sep } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import type { Config } from "../home/config/schema.ts";
 import type { Logger } from "../home/log.ts";
 import type { HomePaths } from "../home/paths.ts";
 import type { Clock } from "../kit/clock.ts";
-import { isDirectory } from "../kit/files.ts";
+import { isDirectory, isWithin } from "../kit/files.ts";
 
 /** The home whose skills are meant. Read on every call: one process may serve several profiles. */
 export interface SkillsContext {
@@ -50,7 +50,7 @@ export function pluginRoots(context: SkillsContext, namespace: string): readonly
 
 /** A neighbour of what the plugin registered is not part of it. */
 export function isRegistered({ plugins }: SkillsContext, namespace: string, dir: string): boolean {
-  return (plugins?.get(namespace) ?? []).some((folder) => dir === folder || dir.startsWith(folder + sep));
+  return (plugins?.get(namespace) ?? []).some((folder) => isWithin(dir, folder));
 }
 
 /** `~` and `${VAR}` filled in; relative paths are relative to the home. */

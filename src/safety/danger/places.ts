@@ -11,6 +11,7 @@ import {
 } from "../file-guard.ts";
 import { isBlockDevice } from "../hardline.ts";
 import { matchGlob } from "../paths.ts";
+import { SECRET_PLACES } from "../secret-places.ts";
 
 /** Every spelling of a home directory that `canonicalPath` may leave. */
 const IN_HOME = /^(?:~|\/root|\/home\/[^/]+|\/users\/[^/]+)\/(.+)$/;
@@ -27,14 +28,16 @@ const USER = USER_PATHS.filter((place) => !isLater(place));
 const USER_LATER = USER_PATHS.filter(isLater);
 const SYSTEM_LATER = SYSTEM_PATHS.filter(isLater);
 
-const isCovered = (path: string | undefined, places: readonly ProtectedPath[]) => {
+type Place = Pick<ProtectedPath, "path" | "type">;
+
+const isCovered = (path: string | undefined, places: readonly Place[]) => {
   if (path === undefined) return false;
   const match = /[*?[]/.test(path) ? coversByGlob : covers;
   return places.some((place) => match(place, path));
 };
 
 /** `~/.ss?/authorized_keys`: the shell finds the file. */
-function coversByGlob({ path, type }: ProtectedPath, candidate: string): boolean {
+function coversByGlob({ path, type }: Place, candidate: string): boolean {
   const wanted = path.toLowerCase().split("/");
   const given = candidate.split("/");
   if (given.length < wanted.length || (type === "file" && given.length > wanted.length)) return false;
@@ -75,28 +78,6 @@ export const isLinkedAway = (path: string) => isLaterPlace(path) || isCredential
 export const isOwnSecret = (path: string) =>
   isCovered(IN_HERMES_HOME.exec(path)?.[1], HERMES_SECRETS) || /^\/proc\/(?!self\/)[^/]+\/environ$/.test(path);
 
-const CREDENTIALS = [
-  ...USER_PATHS.filter(({ holds }) => holds === "credentials"),
-  ...(
-    ".my.cnf .vault-token .bash_history .zsh_history .config/hub .claude.json .claude/.credentials.json .codex/auth.json .gemini/oauth_creds.json " +
-    ".boto .s3cfg .gem/credentials .cargo/credentials .cargo/credentials.toml .m2/settings.xml .gradle/gradle.properties .yarnrc.yml " +
-    ".config/containers/auth.json .config/git/credentials"
-  )
-    .split(" ")
-    .map(credential("file")),
-  ...(
-    ".password-store .mozilla .thunderbird .config/google-chrome .config/chromium .config/BraveSoftware .config/microsoft-edge .config/op .terraform.d " +
-    ".config/rclone .config/glab-cli .config/doctl .config/solana .config/sops .config/heroku .config/github-copilot .fly .oci .bitcoin " +
-    ".cloudflared .local/share/keyrings .local/share/kwalletd"
-  )
-    .split(" ")
-    .map(credential("directory")),
-];
-
-function credential(type: ProtectedPath["type"]) {
-  return (path: string): ProtectedPath => ({ path, type, holds: "credentials", write: "allow", read: "allow" });
-}
-
 const PUBLIC = /\.pub$|\/known_hosts$|\/\.ssh\/config$/;
 const SECRET_NAME =
   /(?:^|\/)(?:\.env(?:\.(?:local|development|production|test|staging))?|id_(?:rsa|ed25519|ecdsa|dsa)|[^/]*\.(?:pem|key|kdbx|p12|pfx|jks)|credentials(?:\.json)?|service-account[^/]*\.json|wallet\.dat|\.htpasswd)$|^\/etc\/shadow$/;
@@ -105,11 +86,11 @@ const SECRET_NAME =
 export const isKeyFile = (path: string) =>
   /(?:^|\/)(?:\.env(?:\.(?:local|production|prod|staging))?|id_(?:rsa|ed25519|ecdsa|dsa)|[^/]*\.(?:key|kdbx|p12|pfx|jks|ppk|gpg)|(?![^/]*(?:ca|cert|chain|pub))[^/]*\.pem|credentials(?:\.json)?|service-account[^/]*\.json|client_secret[^/]*\.json|\.netrc|\.pgpass|\.htpasswd|\.git-credentials|\.vault-token|terraform\.tfvars|kubeconfig|secrets?\.(?:ya?ml|json|toml|env))$/.test(
     path,
-  ) || isCovered(IN_HOME.exec(path)?.[1], CREDENTIALS);
+  ) || isCovered(IN_HOME.exec(path)?.[1], SECRET_PLACES);
 
 /** Of a user's home, and not for others to see. */
-export const isHomeKey = (path: string) => !PUBLIC.test(path) && isCovered(IN_HOME.exec(path)?.[1], CREDENTIALS);
+export const isHomeKey = (path: string) => !PUBLIC.test(path) && isCovered(IN_HOME.exec(path)?.[1], SECRET_PLACES);
 
 export const isCredential = (path: string) =>
   !PUBLIC.test(path) &&
-  (isCovered(IN_HOME.exec(path)?.[1], CREDENTIALS) || SECRET_NAME.test(path) || isOwnSecret(path));
+  (isCovered(IN_HOME.exec(path)?.[1], SECRET_PLACES) || SECRET_NAME.test(path) || isOwnSecret(path));
