@@ -222,7 +222,7 @@ const bad = [
 ] as const;
 test("a checkpoint has a number or an id of hex digits, and a file lies inside", async (t) => {
   const rig = await checkpointRig(t, { "a.txt": "1" });
-  await assert.rejects(rig.files.find("1"), /no checkpoints/);
+  await assert.rejects(rig.files.find("1"), /No checkpoints/);
   await rig.take();
   for (const { name, says } of bad) await assert.rejects(rig.files.find(name), says, name);
   const newest = await rig.files.find("1");

@@ -46,7 +46,7 @@ export class Rollback {
   /** By its number in the list or by its id. */
   async find(name: string): Promise<Checkpoint> {
     const all = await this.list();
-    if (all.length === 0) throw new UserError(`There are no checkpoints of ${this.root}.`);
+    if (all.length === 0) throw new UserError(`No checkpoints of ${this.root}.`);
     const byNumber = /^\d{1,3}$/.test(name) ? all[Number(name) - 1] : undefined;
     if (byNumber) return byNumber;
     if (!/^[0-9a-f]{4,64}$/i.test(name))
@@ -123,7 +123,7 @@ interface RestoreReport {
   readonly removed: readonly string[];
   /** Created since the checkpoint, and left alone. */
   readonly created: readonly string[];
-  /** Not put back, because what stands there now could not be copied first. */
+  /** Not restored, because what stands there now could not be copied first. */
   readonly kept: readonly { readonly path: string; readonly why: string }[];
   /** The checkpoint of the state before, to go back to; null when that is the newest one already. */
   readonly before: string | null;

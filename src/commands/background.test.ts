@@ -43,16 +43,16 @@ test("it is stopped by its id; wrong words are answered with the right ones", as
   assert.equal(rig.ctx.background?.running.length, 1);
   await rig.type(`/agents stop ${id}`);
   await until(() => rig.heard.length > 1);
-  assert.match(rig.text(), new RegExp(`⏹ ${id} is being stopped\\.\\n${id} (stopped|done): `));
+  assert.match(rig.text(), new RegExp(`⏹ ${id} is stopping\\.\\n${id} (stopped|done): `));
   const cases = [
     ["/background", /needs a prompt/],
     ["/agents stop", /needs an id/],
-    ["/agents stop bg_0", /Nothing called "bg_0" runs/],
+    ["/agents stop bg_0", /Nothing named "bg_0" is running/],
     ["/agents show", /needs an id/],
-    ["/agents dance", /show, stop, pause and resume/],
-    ["/agents pause", /No further sub-agents/],
+    ["/agents dance", /show, stop, pause or resume/],
+    ["/agents pause", /no new ones will start/],
     ["/tasks", /paused/],
-    ["/agents resume", /may be started again/],
+    ["/agents resume", /Sub-agents resumed/],
   ] as const;
   for (const [line, said] of cases) {
     await rig.type(line);
@@ -74,10 +74,10 @@ test("a process of the agent's is listed, looked into and stopped; its end stays
   await rig.type(`/tasks show ${started.id}`);
   assert.match(rig.text(), new RegExp(`^process ${started.id} · \\d+s\\necho up and running; .*\\n\\nup and running$`));
   await rig.type(`/tasks stop ${started.id}`);
-  assert.match(rig.text(), /is being stopped/);
+  assert.match(rig.text(), /is stopping/);
   assert.equal(rig.ctx.conversation.processes.running, 0);
   await rig.type(`/tasks stop ${started.id}`);
-  assert.match(rig.text(), /has ended already/);
+  assert.match(rig.text(), /has already ended/);
   await rig.type("/tasks");
   assert.match(rig.text(), /Show its output\nprocess .* · exit -?\d+\n/);
 });

@@ -44,14 +44,14 @@ test("what was said is taken back, sent again, branched and resumed", async (t) 
   const rig = await commandRig(t);
   await rig.type("/undo");
   await rig.type("/retry");
-  assert.equal(rig.text(), "There is nothing to take back yet.\nThere is nothing to send again yet.");
+  assert.equal(rig.text(), "Nothing to undo yet.\nNothing to resend yet.");
   await rig.chat("first");
   await rig.chat("second");
   await rig.type("/title Talk");
   rig.text();
   rig.answers.push("once");
   await rig.type("/undo");
-  assert.match(rig.text(), /One message taken back[\s\S]*input: second/);
+  assert.match(rig.text(), /Undid 1 message[\s\S]*input: second/);
   assert.equal((await rig.ctx.store.load(rig.ctx.conversation.agent.sessionId)).length, 2);
   await rig.type("/retry");
   assert.equal(rig.text(), "taken back: 1\nsubmitted: first");
@@ -67,7 +67,7 @@ test("what was said is taken back, sent again, branched and resumed", async (t) 
   assert.equal((await rig.ctx.store.get(parent))?.endReason, "branched");
   await rig.chat("in the branch");
   await rig.type("/resume Talk");
-  assert.match(rig.text(), /That is this conversation|switched to/);
+  assert.match(rig.text(), /That is the current conversation|switched to/);
   await rig.type("/resume nowhere");
   assert.match(rig.text(), /No conversation has the id or title "nowhere"/);
 });
@@ -81,10 +81,7 @@ test("a branch from a conversation that another process is at work on ends befor
   assert.ok(answer.type === "taken");
   await store.append(parent, [{ role: "user", content: "theirs, not answered yet" }], { lease: answer.lease });
   await rig.type("/branch aside");
-  assert.match(
-    rig.text(),
-    /called aside\.\nIt ends before the turn that process 7 on elsewhere is in the middle of\.$/,
-  );
+  assert.match(rig.text(), /called aside\.\nIt ends before the turn that process 7 on elsewhere is still running\.$/);
   await rig.chat("mine");
   const rows = await store.load(rig.ctx.conversation.agent.sessionId);
   assert.deepEqual(
@@ -128,7 +125,7 @@ test("a running turn keeps out what would change it", async (t) => {
   rig.busy = true;
   for (const command of ["/model x", "/undo", "/retry", "/branch", "/resume x", "/clear", "/reload"]) {
     await rig.type(command);
-    assert.match(rig.text(), /has to wait until the running turn is over/, command);
+    assert.match(rig.text(), /cannot run during a turn/, command);
   }
   for (const command of ["/status", "/help", "/usage", "/title", "/verbose", "/busy", "/profile", "/version"]) {
     await rig.type(command);
@@ -145,11 +142,11 @@ test("a running turn is interrupted after the yes, and by nothing else", async (
     assert.match(rig.text(), /^asked: .*\nNothing changed\.$/, command);
   }
   await rig.type("/quit soon");
-  assert.equal(rig.text(), 'warning: /quit knows only --delete, not "soon".');
+  assert.equal(rig.text(), 'warning: /quit only takes --delete, not "soon".');
   assert.equal(rig.busy, true, "the work went on");
   rig.answers.push("once");
   await rig.type("/quit --delete");
-  assert.equal(rig.text(), "asked: Delete this conversation and leave?\ninterrupted\nquit and delete");
+  assert.equal(rig.text(), "asked: Delete this conversation and quit?\ninterrupted\nquit and delete");
   rig.busy = true;
   await rig.type("/quit");
   assert.equal(rig.text(), "interrupted\nquit");
@@ -174,7 +171,7 @@ test("a turn that begins while a question is open keeps out what would change it
   };
   rig.answers.push("once");
   await rig.type("/clear");
-  assert.match(rig.text(), /^asked: Clear the screen.*\nwarning: \/clear has to wait/);
+  assert.match(rig.text(), /^asked: Clear the screen.*\nwarning: \/clear cannot run during/);
 });
 
 test("settings are shown and changed", async (t) => {
@@ -186,7 +183,7 @@ test("settings are shown and changed", async (t) => {
   await rig.type("/busy steer");
   assert.equal(display().busy_input_mode, "steer");
   await rig.type("/busy sideways");
-  assert.match(rig.text(), /"sideways" is none of interrupt, queue, steer/);
+  assert.match(rig.text(), /takes interrupt, queue, steer, not "sideways"/);
   await rig.type("/reasoning show");
   assert.equal(display().show_reasoning, true);
   await rig.type("/reasoning high");
@@ -247,13 +244,13 @@ test("toolsets are listed and switched for the next conversation", async (t) => 
   await rig.type("/tools");
   assert.match(rig.text(), /tools in this conversation[\s\S]*terminal {2,}process, terminal/);
   await rig.type("/tools disable todo");
-  assert.match(rig.text(), /todo switched off\. .*\/new/);
+  assert.match(rig.text(), /todo disabled\. .*\/new/);
   await rig.type("/toolsets");
   assert.match(rig.text(), /✗ todo/);
   await rig.type("/tools enable nothing-like-this");
   assert.match(rig.text(), /Unknown toolset/);
   await rig.type("/tools frobnicate");
-  assert.match(rig.text(), /knows list, switch, enable and disable/);
+  assert.match(rig.text(), /takes list, switch, enable or disable/);
   rig.picks.push("todo", "terminal", "todo", null);
   await rig.type("/tools switch");
   assert.match(rig.text(), /✗ todo[\s\S]*✓ todo[\s\S]*\ntodo off, terminal off\. .*\/new/);
@@ -264,10 +261,7 @@ test("toolsets are listed and switched for the next conversation", async (t) => 
 test("the conversation is shown, saved, copied and summed up", async (t) => {
   const rig = await commandRig(t);
   for (const command of ["/history", "/save", "/copy", "/usage"]) await rig.type(command);
-  assert.equal(
-    rig.text(),
-    "Nothing has been said yet.\nNothing has been said yet.\nThere is no answer to copy yet.\nNothing has been sent to a model yet.",
-  );
+  assert.equal(rig.text(), "No messages yet.\nNo messages yet.\nNo answer to copy yet.\nNo requests sent yet.");
   const answer = await rig.chat("list the files here");
   await rig.type("/history");
   assert.match(rig.text(), /^1\. You: list the files here\n/);
@@ -294,7 +288,7 @@ test("the user's own commands run, stand for others, and never hide a built-in o
     ["/greet", /^hello 2$/],
     ["/fail", /^oops$/],
     ["/fresh", /^switched to new$/],
-    ["/loop", /leads back to itself/],
+    ["/loop", /is an alias of itself/],
     ["/ask this", /^queued: what about this$/],
     ["/broken", /quick_commands\.broken in config\.yaml needs/],
     ["/help", /^the help\n\n\d+ skill commands\n/],
@@ -320,11 +314,11 @@ test("leaving can delete the conversation, after a question", async (t) => {
   const rig = await commandRig(t);
   await rig.chat("hello");
   await rig.type("/quit --delete");
-  assert.match(rig.text(), /asked: Delete this conversation and leave\?\nNothing changed\./);
+  assert.match(rig.text(), /asked: Delete this conversation and quit\?\nNothing changed\./);
   await rig.type("/quit --delete --yes");
   await rig.type("/exit");
   await rig.type("/quit soon");
-  assert.match(rig.text(), /^quit and delete\nquit\nwarning: \/quit knows only --delete/);
+  assert.match(rig.text(), /^quit and delete\nquit\nwarning: \/quit only takes --delete/);
 });
 
 test("a skill's name is a command: what was typed is kept, the model gets the skill", async (t) => {
@@ -366,7 +360,7 @@ test("/image attaches and sends what follows the path; /paste asks for the clipb
       "attached: pic.png",
       "attached: pic.png what is this?",
       "submitted: what is this?",
-      "warning: /image needs a path: /image pic.png [text]. /paste takes the clipboard.",
+      "warning: /image needs a path: /image pic.png [text]. /paste attaches the clipboard.",
       "pasted",
     ].join("\n"),
   );

@@ -25,7 +25,7 @@ describe("/compress and /pin", () => {
     assert.match(rig.text(), /too little to compress/);
   });
 
-  test("sizes are shown before anything is done; lost facts are named; /undo takes it back", async (t) => {
+  test("sizes are shown before anything is done; lost facts are named; /undo reverts it", async (t) => {
     const rig = await longTalk(t, 8);
     const asked = server.requests.length;
     const { agent } = rig.ctx.conversation;
@@ -46,7 +46,7 @@ describe("/compress and /pin", () => {
     assert.notEqual(agent.sessionId, old);
 
     await rig.type("/undo");
-    assert.match(rig.text(), /compression was taken back/);
+    assert.match(rig.text(), /Compression undone/);
     assert.equal(agent.sessionId, old);
     assert.equal((await rig.ctx.store.load(old)).length, 16);
 
@@ -79,14 +79,14 @@ describe("/compress and /pin", () => {
     server.otherwise({ fault: "status", status: 500 });
     await rig.type("/compress");
     server.clear();
-    assert.match(rig.text(), /Nothing was compressed: .*500.*as it was/);
+    assert.match(rig.text(), /Not compressed: .*500.*unchanged/);
     assert.equal(rig.ctx.conversation.agent.sessionId, old);
   });
 
   test("lines are pinned, listed, removed, refused when there are too many, and stand in the summary", async (t) => {
     const rig = await longTalk(t, 8);
     await rig.type("/pin");
-    assert.match(rig.text(), /Nothing is pinned/);
+    assert.match(rig.text(), /Nothing pinned/);
     await rig.type("/pin never push to main");
     await rig.type("/pin use tabs");
     assert.equal(rig.text(), "1. never push to main\n1. never push to main\n2. use tabs");
@@ -107,6 +107,6 @@ describe("/compress and /pin", () => {
     for (let n = 0; n < 8; n++) await rig.chat(`hello ${n} ${"word ".repeat(300)}`);
     rig.text();
     await rig.type("/compress");
-    assert.match(rig.text(), /Nothing was compressed: .*no model can be asked/);
+    assert.match(rig.text(), /Not compressed: .*no model can be asked/);
   });
 });

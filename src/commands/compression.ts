@@ -47,11 +47,11 @@ function sayReport(report: CompressReport, ctx: CommandContext): void {
     case "nothing":
       return ctx.say("There is too little to compress yet.");
     case "failed":
-      return ctx.warn(`Nothing was compressed: ${report.why}. The conversation is as it was.`);
+      return ctx.warn(`Not compressed: ${report.why}. The conversation is unchanged.`);
     case "interrupted":
-      return ctx.say("Stopped; the conversation is as it was.");
+      return ctx.say("Stopped; the conversation is unchanged.");
     case "adopted":
-      return ctx.say("Another process compressed this conversation meanwhile; it goes on from there.");
+      return ctx.say("Another process has compressed this conversation; continuing from there.");
     case "preview":
       return ctx.say(
         [
@@ -63,7 +63,7 @@ function sayReport(report: CompressReport, ctx: CommandContext): void {
       );
     case "compressed":
       ctx.say(
-        `🗜️ ${size(report.before)} → ${size(report.after)}, ${(report.ms / 1000).toFixed(1)} s. /undo takes it back as long as nothing else is said.`,
+        `🗜️ ${size(report.before)} → ${size(report.after)}, ${(report.ms / 1000).toFixed(1)} s. /undo reverts it until you send another message.`,
       );
       if (report.missing.length > 0) ctx.say(missingLines(report.missing));
   }
@@ -74,14 +74,12 @@ const size = ({ messages, tokens }: { messages: number; tokens: number }) =>
 
 function missingLines(missing: readonly string[]): string {
   const shown = missing.slice(0, MAX_SHOWN).map((fact) => `  ${fact}`);
-  return ["Not in the summary (/pin <text> keeps a line for good, then /undo and /compress again):", ...shown].join(
-    "\n",
-  );
+  return ["Not in the summary (to keep a line: /pin <text>, /undo, then /compress again):", ...shown].join("\n");
 }
 
 const pin: CommandDefinition = {
   name: "pin",
-  description: "lines that every compression keeps word for word",
+  description: "pin lines that compression must keep verbatim",
   category: "Session",
   argsHint: "[text | remove N]",
   keepsText: true,
@@ -98,7 +96,8 @@ const pin: CommandDefinition = {
         : ctx.say(`No longer pinned: ${removed}`);
     }
     const lines = args === "" ? await pins.list() : await pins.add(args);
-    if (lines.length === 0) return ctx.say("Nothing is pinned. /pin <text> keeps a line through every compression.");
+    if (lines.length === 0)
+      return ctx.say("Nothing pinned. /pin <text> keeps a line verbatim when the conversation is compressed.");
     ctx.say(lines.map((line, index) => `${index + 1}. ${line}`).join("\n"));
   },
 };
@@ -106,8 +105,8 @@ const pin: CommandDefinition = {
 /** A compression that nothing followed yet is taken back first; false when there is none. */
 export async function undoCompression(ctx: CommandContext): Promise<boolean> {
   const undone = await ctx.conversation.agent.undoCompression();
-  if (undone?.kind === "summary") ctx.say("↶ The compression was taken back; the conversation is whole again.");
-  if (undone?.kind === "prune") ctx.say("↶ Shortened tool results are sent whole again.");
+  if (undone?.kind === "summary") ctx.say("↶ Compression undone; the full conversation is back.");
+  if (undone?.kind === "prune") ctx.say("↶ Shortened tool results are sent in full again.");
   return undone !== null;
 }
 

@@ -7,7 +7,7 @@ import { type CommandContext, type CommandDefinition, type CommandValues, typedW
 const config: CommandDefinition = {
   name: "config",
   aliases: ["settings"],
-  description: "show settings, or change one",
+  description: "show or change settings",
   category: "Configuration",
   availability: "cli",
   argsHint: "[key] [value]",
@@ -24,13 +24,13 @@ const config: CommandDefinition = {
     const tree = home.configTree();
     if (home.configProblem || tree === null) {
       const problem = home.configProblem?.message ?? "it cannot be read";
-      return ctx.warn(`${path} is broken: ${problem}. Defaults are in force.`);
+      return ctx.warn(`${path} is broken: ${problem}. Using defaults.`);
     }
     const [, key = "", value = ""] = /^(?:(?:set|get)\s+)?(\S*)\s*([\s\S]*)$/.exec(args) ?? [];
     if (value !== "") return change(key, value, tree, ctx);
     if (key !== "") return show(key, ctx);
     const { stringify } = await import("yaml");
-    const text = Object.keys(tree).length === 0 ? "(nothing is set; defaults are in force)" : stringify(maskTree(tree));
+    const text = Object.keys(tree).length === 0 ? "(nothing set; using defaults)" : stringify(maskTree(tree));
     ctx.say(`${path}\n\n${text.trimEnd()}\n\n/config KEY VALUE changes a setting; Tab completes both.`);
   },
 };
@@ -60,8 +60,7 @@ async function change(
 ): Promise<void> {
   const { planSet } = await import("../home/config/set-key.ts");
   const inShell = `Set it from the shell: hermes config set ${key} VALUE`;
-  if (fieldAt(key.split("."))?.secret || !/^[a-z_]/.test(key))
-    return ctx.warn(`Secrets are not typed here. ${inShell}`);
+  if (fieldAt(key.split("."))?.secret || !/^[a-z_]/.test(key)) return ctx.warn(`Do not enter secrets here. ${inShell}`);
   // Some of these are mirrored for the Python original; one place does that.
   if (key.startsWith("terminal.")) return ctx.warn(inShell);
   const { parse } = await import("yaml");
@@ -72,7 +71,7 @@ async function change(
   for (const notice of planned.notices) ctx.warn(notice);
   const shown = maskTree(planned.value, planned.path.at(-1));
   const said = `${planned.path.join(".")} = ${typeof shown === "string" ? shown : JSON.stringify(shown)}`;
-  ctx.say(planned.notUsed ? `${said} is saved, but not used yet: nothing in this program reads it.` : said);
+  ctx.say(planned.notUsed ? `${said} is saved but has no effect yet.` : said);
 }
 
 async function unknownKey(key: string): Promise<string> {

@@ -8,7 +8,7 @@ const LISTED = 20;
 const PICKED = 500;
 /** Offered while `/resume` is typed. */
 const TITLES = 100;
-const STAYS = "This one stays in the history; /resume brings it back.";
+const STAYS = "This one is saved; /resume reopens it.";
 
 const startNew: CommandDefinition = {
   name: "new",
@@ -72,7 +72,7 @@ const resume: CommandDefinition = {
   async run(args, ctx) {
     const id = args === "" ? await pickSession(ctx) : await resolveSession(args, ctx);
     if (id === null) return;
-    if (id === ctx.conversation.agent.sessionId) return ctx.say("That is this conversation.");
+    if (id === ctx.conversation.agent.sessionId) return ctx.say("That is the current conversation.");
     await ctx.resumeSession(id);
   },
 };
@@ -84,7 +84,7 @@ const sessions: CommandDefinition = {
   async run(_args, ctx) {
     const id = await pickSession(ctx);
     if (id === null) return;
-    if (id === ctx.conversation.agent.sessionId) return ctx.say("That is this conversation.");
+    if (id === ctx.conversation.agent.sessionId) return ctx.say("That is the current conversation.");
     await ctx.resumeSession(id);
   },
 };
@@ -92,7 +92,7 @@ const sessions: CommandDefinition = {
 const quit: CommandDefinition = {
   name: "quit",
   aliases: ["exit"],
-  description: "leave; --delete removes this conversation",
+  description: "quit; --delete also deletes this conversation",
   category: "Exit",
   availability: "cli",
   argsHint: "[--delete]",
@@ -104,11 +104,11 @@ const quit: CommandDefinition = {
     if (args === "") return true;
     if (args === "--delete")
       return confirmDestructive(ctx, {
-        what: "Delete this conversation and leave?",
-        detail: "It is gone for good.",
+        what: "Delete this conversation and quit?",
+        detail: "This cannot be undone.",
         skip,
       });
-    ctx.warn(`/quit knows only --delete, not "${args}".`);
+    ctx.warn(`/quit only takes --delete, not "${args}".`);
     return false;
   },
   async run(typed, ctx: CommandContext) {
@@ -129,7 +129,7 @@ async function pickSession(ctx: CommandContext): Promise<string | null> {
   const sessions = tree.map(({ session }) => session);
   ctx.lastListed = sessions;
   if (sessions.every(({ chain }) => chain.includes(present))) {
-    ctx.say("There is no other conversation yet.");
+    ctx.say("No other conversations yet.");
     return null;
   }
   const rows = tree.map((branch) => sessionRow(branch, ctx.now(), present));

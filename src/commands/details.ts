@@ -7,12 +7,12 @@ const WORDS = {
   hidden: "not shown",
   collapsed: "shown as one line each",
   expanded: "shown with their text",
-  auto: "as display.details_mode says",
+  auto: "as set by display.details_mode",
 } as const;
 
 const details: CommandDefinition = {
   name: "details",
-  description: "how much of tool calls and thinking is shown",
+  description: "set how much of tool calls and thinking to show",
   category: "Configuration",
   availability: "cli",
   argsHint: "[hidden|collapsed|expanded|cycle] or <tools|thinking> <mode|reset>",
@@ -45,7 +45,7 @@ function described(ctx: CommandContext): string {
     ...SECTIONS.map((name) => `${name.padEnd(9)} ${sections[name]}`),
     "",
     "/details hidden|collapsed|expanded|cycle changes both, /details tools expanded one of them.",
-    "Ctrl+O opens the output of the last calls, Ctrl+T the thinking.",
+    "Ctrl+O shows the output of recent calls, Ctrl+T the thinking.",
   ].join("\n");
 }
 

@@ -60,7 +60,7 @@ export async function dispatchTyped(
   const policy = command.busyPolicy ?? "reject";
   const hasToWait = () => {
     if (!ctx.busy || policy !== "reject") return false;
-    ctx.warn(`/${command.name} has to wait until the running turn is over. Stop it with Ctrl+C or /stop first.`);
+    ctx.warn(`/${command.name} cannot run during a turn. Stop the turn first with Ctrl+C or /stop.`);
     return true;
   };
   if (hasToWait()) return true;
@@ -135,7 +135,7 @@ function quickCommands(
       // The command it stands for decides for itself.
       busyPolicy: "dispatch" as const,
       run: async (args: string, ctx: CommandContext) => {
-        if (visited.has(name)) return ctx.warn(`quick_commands.${key} leads back to itself through its target.`);
+        if (visited.has(name)) return ctx.warn(`quick_commands.${key} is an alias of itself.`);
         await runTyped(`${quick.target} ${args}`.trim(), ctx, new Set([...visited, name]));
       },
     };

@@ -19,7 +19,7 @@ describe("/fork", () => {
   test("a branch ends before the message that was picked, which is in the input; the original stays", async (t) => {
     const rig = await rigOf(t);
     await rig.type("/tree");
-    assert.equal(rig.text(), "There is nothing to branch off from yet.");
+    assert.equal(rig.text(), "Nothing to branch from yet.");
     for (const text of ["alpha one", "beta two", "gamma three"]) await rig.chat(text);
     await rig.type("/title Talk");
     rig.text();
@@ -29,7 +29,7 @@ describe("/fork", () => {
     await rig.type("/fork");
     assert.equal(
       rig.text(),
-      "Fork before which message? This conversation stays as it is.: (after the last answer: copy everything) | gamma three | beta two | alpha one",
+      "Fork before which message? This conversation is not changed.: (after the last answer: copy the whole conversation) | gamma three | beta two | alpha one",
     );
     assert.equal(rig.ctx.conversation.agent.sessionId, original, "cancelled");
     rig.picks.push("beta");

@@ -10,17 +10,17 @@ import type { CommandContext, CommandDefinition, PickItem } from "./context.ts";
 const fork: CommandDefinition = {
   name: "fork",
   aliases: ["tree"],
-  description: "pick one of your messages and say something else instead, in a copy",
+  description: "fork from one of your messages",
   category: "Session",
   argsHint: "[name]",
   keepsText: true,
   async run(args, ctx) {
     const said = await ownMessages(ctx);
-    if (said.length === 0) return ctx.say("There is nothing to branch off from yet.");
+    if (said.length === 0) return ctx.say("Nothing to branch from yet.");
     const title = args === "" ? {} : { title: args };
     // Where nothing can be picked, or the copy has a name already, it is a branch of the whole.
     if (!ctx.terminal || args !== "") return branchOff(ctx, title);
-    const from = await ctx.pick("Fork before which message? This conversation stays as it is.", rowsOf(said, ctx), {
+    const from = await ctx.pick("Fork before which message? This conversation is not changed.", rowsOf(said, ctx), {
       preview: async (id) => whatFollows(id, said),
     });
     if (from === null) return;
@@ -28,13 +28,14 @@ const fork: CommandDefinition = {
     if (!chosen) return branchOff(ctx, title);
     await branchOff(ctx, { ...title, before: from });
     ctx.offerInput(chosen.text);
-    if (Array.isArray(chosen.message.content)) ctx.warn("Only the text of that message is in the input.");
+    if (Array.isArray(chosen.message.content))
+      ctx.warn("Only the text of that message was restored, not its pictures.");
   },
 };
 
 const branch: CommandDefinition = {
   name: "branch",
-  description: "continue in a copy of this conversation",
+  description: "branch: continue in a copy of this conversation",
   category: "Session",
   argsHint: "[name]",
   keepsText: true,
@@ -51,7 +52,7 @@ async function branchOff(
   // What was compressed since lies in an earlier session of the same conversation.
   const source = before === undefined ? sessionId : ((await ctx.store.locateMessage(before))?.sessionId ?? sessionId);
   const session = await ctx.store.get(source);
-  if (!session || session.messageCount === 0) return ctx.say("There is nothing to branch off from yet.");
+  if (!session || session.messageCount === 0) return ctx.say("Nothing to branch from yet.");
   const present = (await ctx.conversation.title()) ?? session.title;
   const name = title ?? (present === null ? undefined : await ctx.store.nextTitle(present));
   const copy = newSessionId(ctx.clock);
@@ -59,7 +60,7 @@ async function branchOff(
   const { inUseBy } = await ctx.store.branch(source, copy, options);
   await ctx.resumeSession(copy);
   ctx.say(`This is a branch of ${present ?? sessionId}${name ? `, called ${name}` : ""}.`);
-  if (inUseBy !== null) ctx.say(`It ends before the turn that ${holderInWords(inUseBy)} is in the middle of.`);
+  if (inUseBy !== null) ctx.say(`It ends before the turn that ${holderInWords(inUseBy)} is still running.`);
 }
 
 interface Said {
@@ -114,12 +115,12 @@ function rowsOf(said: readonly Said[], ctx: CommandContext): readonly PickItem<n
     hint: [relativeTime(message.timestamp, ctx.now())],
     value: message.id,
   }));
-  return [{ label: "(after the last answer: copy everything)", hint: [""], value: WHOLE }, ...rows];
+  return [{ label: "(after the last answer: copy the whole conversation)", hint: [""], value: WHOLE }, ...rows];
 }
 
 function whatFollows(id: number, said: readonly Said[]): string {
   const chosen = said.find(({ message }) => message.id === id);
-  if (!chosen) return "The copy holds everything said so far.";
+  if (!chosen) return "The copy contains the whole conversation so far.";
   return `❯ ${oneLine(chosen.text)}\n⚕ ${oneLine(chosen.answer) || "(no answer)"}`;
 }
 

@@ -10,7 +10,7 @@ import { runLine } from "./dispatch.ts";
 
 const help: CommandDefinition = {
   name: "help",
-  description: "list the commands and keys",
+  description: "list commands and keys",
   category: "Info",
   busyPolicy: "dispatch",
   async run(_args, ctx) {
@@ -24,7 +24,7 @@ const help: CommandDefinition = {
 const keys: CommandDefinition = {
   name: "keys",
   aliases: ["hotkeys", "shortcuts"],
-  description: "list the keys",
+  description: "list keyboard shortcuts",
   category: "Info",
   availability: "cli",
   busyPolicy: "dispatch",
@@ -35,7 +35,7 @@ const keys: CommandDefinition = {
 
 const profile: CommandDefinition = {
   name: "profile",
-  description: "which profile and home this is",
+  description: "show the active profile and home",
   category: "Info",
   busyPolicy: "dispatch",
   async run(_args, ctx) {
@@ -46,7 +46,7 @@ const profile: CommandDefinition = {
 const version: CommandDefinition = {
   name: "version",
   aliases: ["v"],
-  description: "version of the program",
+  description: "show the version",
   category: "Info",
   busyPolicy: "dispatch",
   async run(_args, ctx) {
@@ -56,14 +56,14 @@ const version: CommandDefinition = {
 
 const diff: CommandDefinition = {
   name: "diff",
-  description: "what changed in this folder since the last commit",
+  description: "show uncommitted changes in this folder",
   category: "Info",
   availability: "cli",
   busyPolicy: "dispatch",
   async run(_args, ctx) {
     const git = (args: string) => runLine(`git --no-pager ${args}`, ctx);
     const changes = await git("diff --no-color --no-ext-diff HEAD");
-    if (changes.code !== 0) return ctx.warn(changes.errors.split("\n")[0] || "git could not be run here.");
+    if (changes.code !== 0) return ctx.warn(changes.errors.split("\n")[0] || "git could not be run.");
     const fresh = (await git("ls-files --others --exclude-standard")).output;
     const parts = [changes.output.trimEnd(), fresh.trim() === "" ? "" : `New files:\n${fresh.trimEnd()}`];
     ctx.say(parts.filter((part) => part !== "").join("\n\n") || "Nothing changed.");
@@ -80,13 +80,13 @@ const messagesOf = (ctx: CommandContext) => ctx.store.load(ctx.conversation.agen
 
 const history: CommandDefinition = {
   name: "history",
-  description: "show the whole conversation",
+  description: "show the full conversation",
   category: "Session",
   availability: "cli",
   busyPolicy: "dispatch",
   async run(_args, ctx) {
     const lines = transcriptLines(await messagesOf(ctx));
-    ctx.say(lines.length > 0 ? lines.join("\n") : "Nothing has been said yet.");
+    ctx.say(lines.length > 0 ? lines.join("\n") : "No messages yet.");
   },
 };
 
@@ -107,14 +107,14 @@ function transcriptLines(messages: readonly HistoryMessage[]): string[] {
 
 const save: CommandDefinition = {
   name: "save",
-  description: "write this conversation to a JSON file",
+  description: "save this conversation as a JSON file",
   category: "Session",
   availability: "cli",
   busyPolicy: "dispatch",
   async run(_args, ctx) {
     const { sessionId } = ctx.conversation.agent;
     const session = await ctx.store.get(sessionId);
-    if (!session || session.messageCount === 0) return ctx.say("Nothing has been said yet.");
+    if (!session || session.messageCount === 0) return ctx.say("No messages yet.");
     const folder = join(ctx.home.paths.sessionsDir, "saved");
     const path = join(folder, `${sessionId}_${Math.floor(ctx.now())}.json`);
     const content = {
@@ -131,7 +131,7 @@ const save: CommandDefinition = {
 
 const copy: CommandDefinition = {
   name: "copy",
-  description: "the last answer to the clipboard; 2 = the one before",
+  description: "copy the last answer; 2 copies the one before",
   category: "Info",
   availability: "cli",
   argsHint: "[N]",
@@ -142,7 +142,7 @@ const copy: CommandDefinition = {
     const answers = (await messagesOf(ctx)).filter((one) => one.role === "assistant" && textOf(one.content).trim());
     const text = textOf(answers.at(-back)?.content ?? null);
     if (text === "")
-      return ctx.say(back === 1 ? "There is no answer to copy yet." : `There are only ${answers.length} answers.`);
+      return ctx.say(back === 1 ? "No answer to copy yet." : `There are only ${answers.length} answers.`);
     const how = await ctx.terminal?.copy(text);
     ctx.say(`Copied ${[...text].length} characters ${how ?? ""}.`);
   },

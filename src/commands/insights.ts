@@ -10,7 +10,7 @@ const WEEKDAYS = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
 
 const insights: CommandDefinition = {
   name: "insights",
-  description: "how much you used the agent, and for what",
+  description: "show usage statistics",
   category: "Info",
   argsHint: "[days]",
   busyPolicy: "dispatch",
@@ -28,7 +28,7 @@ export function insightsText(found: Insights, days: number): string {
   const period = days === 1 ? "the last day" : `the last ${days} days`;
   if (found.totals.sessions === 0) return `No conversations in ${period}.`;
   const blocks = [
-    `Insights of ${period}`,
+    `Insights for ${period}`,
     overview(found.totals),
     groups("Models", found.models),
     groups("Sources", found.sources),

@@ -16,7 +16,7 @@ const statusbar: CommandDefinition = {
 
 const redraw: CommandDefinition = {
   name: "redraw",
-  description: "draw the screen again",
+  description: "redraw the screen",
   category: "Session",
   availability: "cli",
   busyPolicy: "dispatch",
@@ -28,7 +28,7 @@ const redraw: CommandDefinition = {
 const skin: CommandDefinition = {
   name: "skin",
   aliases: ["theme"],
-  description: "list the skins, or switch to one",
+  description: "list skins or switch to one",
   category: "Configuration",
   availability: "cli",
   argsHint: "[name]",
@@ -39,11 +39,11 @@ const skin: CommandDefinition = {
   },
   async run(args, ctx) {
     const skins = ctx.terminal?.skins;
-    if (!skins) return ctx.warn("There are no skins here: this screen has no colours.");
+    if (!skins) return ctx.warn("Skins are not available: this screen has no colours.");
     const name = args.trim() === "" ? await pickSkin(ctx, skins) : args.trim();
     if (name === null) return;
     const problem = await skins.wear(name);
-    if (problem === null) ctx.say(`Skin: ${name}. It is saved as display.skin.`);
+    if (problem === null) ctx.say(`Skin: ${name}. Saved as display.skin.`);
     else ctx.warn(`${problem} Still using ${skins.present}.`);
   },
 };

@@ -9,7 +9,7 @@ test("/reload-mcp asks first, and says how each server is", async (t) => {
   });
   rig.text();
   await rig.type("/reload-mcp");
-  assert.match(rig.text(), /asked: Reload the MCP servers\?\nNothing changed\./);
+  assert.match(rig.text(), /asked: Reconnect the MCP servers\?\nNothing changed\./);
   rig.answers.push("always");
   await rig.type("/reload_mcp");
   assert.match(rig.text(), /tiny: 8 tools[\s\S]*none: MCP server "none": the command "no-such-program" was not found/);
@@ -23,5 +23,5 @@ test("/reload-mcp without servers says so", async (t) => {
   const rig = await commandRig(t);
   rig.text();
   await rig.type("/reload-mcp now");
-  assert.match(rig.text(), /No MCP servers are configured/);
+  assert.match(rig.text(), /No MCP servers configured/);
 });

@@ -4,12 +4,12 @@ import type { CommandContext, CommandDefinition } from "./context.ts";
 
 const memory: CommandDefinition = {
   name: "memory",
-  description: "what the agent remembers, and writes that wait for you",
+  description: "show memory and pending memory writes",
   category: "Tools & Skills",
   argsHint: "[show|pending|approve|reject|approval]",
   async run(args, ctx) {
     const store = ctx.conversation.memory;
-    if (!store) return ctx.warn("This conversation has no memory.");
+    if (!store) return ctx.warn("Memory is off in this conversation.");
     const [verb = "", which = ""] = args.split(/\s+/).filter((word) => word !== "");
     switch (verb.toLowerCase()) {
       case "":
@@ -28,9 +28,7 @@ const memory: CommandDefinition = {
       case "approval":
         return switchApproval(which, "memory", ctx);
       default:
-        return ctx.warn(
-          `/memory does not know "${verb}". It knows show, pending, approve ID|all, reject ID|all, approval on|off.`,
-        );
+        return ctx.warn(`Unknown: /memory ${verb}. Use show, pending, approve ID|all, reject ID|all, approval on|off.`);
     }
   },
 };
@@ -40,7 +38,7 @@ async function overview(store: Memory, ctx: CommandContext): Promise<string> {
   const parts: string[] = [];
   for (const target of TARGETS) {
     const reading = await store.read(target);
-    const off = store.isEnabled(target) ? "" : "  (switched off)";
+    const off = store.isEnabled(target) ? "" : "  (disabled)";
     if (reading.type === "unreadable") {
       parts.push(`${FILE_NAMES[target]} cannot be read: ${reading.reason}`);
       continue;
@@ -79,7 +77,7 @@ async function reject(store: Memory, which: string, ctx: CommandContext): Promis
   if (which === "") return ctx.warn("/memory reject needs an id, or all. /memory pending lists them.");
   const writes = await select(store, which);
   for (const write of writes) await store.reject(write);
-  ctx.say(writes.length === 0 ? nothingOf(which) : `Thrown away: ${writes.map(({ id }) => id).join(", ")}`);
+  ctx.say(writes.length === 0 ? nothingOf(which) : `Discarded: ${writes.map(({ id }) => id).join(", ")}`);
 }
 
 export const MEMORY_COMMANDS: readonly CommandDefinition[] = [memory];
@@ -97,12 +95,12 @@ const AUTOMATIC: ReadonlySet<string> = new Set(["background_review", "curator", 
 
 /** One line each, oldest first. */
 export function pendingList(writes: readonly WaitingWrite[], command: string): string {
-  if (writes.length === 0) return "Nothing waits for your approval.";
+  if (writes.length === 0) return "Nothing is pending approval.";
   const lines = writes.map(({ id, origin, summary, source }) => {
     const after = source === undefined ? "" : ` [after text from outside: ${source}]`;
     return `  ${id}${AUTOMATIC.has(origin) ? " [auto]" : ""}${after}  ${summary}`;
   });
-  return `${lines.join("\n")}\n/${command} approve ID|all lets them through, /${command} reject ID|all throws them away.`;
+  return `${lines.join("\n")}\n/${command} approve ID|all applies them, /${command} reject ID|all discards them.`;
 }
 
 /** The results of approved writes; those that failed stay pending. */
@@ -111,13 +109,13 @@ export function approvedText(
 ): string {
   const done = answers.filter(({ error }) => error === null).map(({ write }) => `✓ ${write.id}  ${write.summary}`);
   const failed = answers.flatMap(({ write, error }) =>
-    error === null ? [] : [`✗ ${write.id}  ${error} It still waits.`],
+    error === null ? [] : [`✗ ${write.id}  ${error} It is still pending.`],
   );
   return [...done, ...failed].join("\n");
 }
 
 export const nothingOf = (which: string) =>
-  which === "all" || which === "" ? "Nothing waits for your approval." : `No write with the id ${which} waits.`;
+  which === "all" || which === "" ? "Nothing is pending approval." : `No pending write has the id ${which} waits.`;
 
 /** `approval on|off`, kept in config.yaml. */
 export async function switchApproval(word: string, key: "memory" | "skills", ctx: CommandContext): Promise<void> {

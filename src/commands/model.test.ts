@@ -98,10 +98,10 @@ describe("/model", () => {
     await rig.type("/model whatever");
     assert.match(
       rig.text(),
-      /^warning: Whether there is a model whatever could not be checked: [\s\S]*\nNow using whatever/,
+      /^warning: Could not check whether the model whatever exists: [\s\S]*\nNow using whatever/,
     );
     await rig.type("/model");
-    assert.match(rig.text(), /warning: The list of models could not be read: .*\n\/model NAME switches/);
+    assert.match(rig.text(), /warning: Could not fetch the model list: .*\n\/model NAME switches/);
   });
 
   test("completes names from the same list", async (t) => {

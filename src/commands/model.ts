@@ -40,8 +40,7 @@ const model: CommandDefinition = {
   async run(args, ctx) {
     const anyway = /(?:^|\s)--anyway(?=\s|$)/;
     const [name, provider, global, refresh] = parseModelFlags(args.replace(anyway, " "));
-    if (refresh)
-      ctx.say((await ctx.conversation.refreshModels({ force: true })) ?? "The list of models is up to date.");
+    if (refresh) ctx.say((await ctx.conversation.refreshModels({ force: true })) ?? "Model list updated.");
     // Uses the stored list now; a newer one is fetched for the next time.
     else if (worthRefreshing(ctx)) void ctx.conversation.refreshModels();
     try {
@@ -74,9 +73,11 @@ function worthRefreshing({ conversation: { target, demo } }: CommandContext): bo
 async function checked(asked: Asked, ctx: CommandContext): Promise<Asked | null> {
   const { model: name, provider, baseUrl, check } = await ctx.conversation.checkModel(asked);
   if (check.type === "unknown" && check.trouble !== null)
-    ctx.warn(`Whether there is a model ${name} could not be checked: ${check.trouble}`);
+    ctx.warn(`Could not check whether the model ${name} exists: ${check.trouble}`);
   if (check.type !== "unlisted") return asked;
-  ctx.warn(`${baseUrl} does not list a model "${name}". /model shows what it offers; /model ${name} --anyway uses it.`);
+  ctx.warn(
+    `${baseUrl} does not list a model "${name}". /model lists its models; /model ${name} --anyway uses it anyway.`,
+  );
   const near = check.near.map((id) => ({ label: id, value: { model: id, provider } }));
   const { target } = ctx.conversation;
   return ctx.pick<Asked | null>(`The server does not list "${name}". Which model?`, [
@@ -90,7 +91,7 @@ async function pickModel(ctx: CommandContext, fresh: boolean): Promise<Asked | n
   const { target } = ctx.conversation;
   ctx.say(`Model: ${target.model} (${target.provider}), ${windowText(target)}`);
   const { models, source, trouble } = await ctx.conversation.knownModels({ fresh });
-  if (trouble !== null) ctx.warn(`The list of models could not be read: ${trouble}`);
+  if (trouble !== null) ctx.warn(`Could not fetch the model list: ${trouble}`);
   const rows = [
     ...models.map((row) => ({
       label: row.id,
@@ -101,7 +102,7 @@ async function pickModel(ctx: CommandContext, fresh: boolean): Promise<Asked | n
     ...(await otherRows(ctx)),
   ];
   if (rows.length === 0) {
-    ctx.say("/model NAME switches to another one; /setup connects a provider.");
+    ctx.say("/model NAME switches the model; /setup connects a provider.");
     return null;
   }
   const selected = Math.max(

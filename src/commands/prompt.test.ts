@@ -67,7 +67,7 @@ test("/personality lists, sets and clears the text that is sent with every reque
   await rig.type("/personality");
   assert.match(
     rig.text(),
-    /In force: none\n[\s\S]*\n {2}pirate +\S[\s\S]*\n {2}poet +in verse\n[\s\S]*\n {2}terse +Answer in one word\./,
+    /Active: none\n[\s\S]*\n {2}pirate +\S[\s\S]*\n {2}poet +in verse\n[\s\S]*\n {2}terse +Answer in one word\./,
   );
   await rig.type("/personality poet");
   assert.match(rig.text(), /^Personality: poet/);
@@ -85,13 +85,13 @@ test("/reload-prompt builds the prompt anew and says what that costs", async (t)
   const rig = await commandRig(t, { "config.yaml": demo, "SOUL.md": "You are Ada." });
   await rig.chat("hello");
   await rig.type("/reload-prompt");
-  assert.match(rig.text(), /same as before/);
+  assert.match(rig.text(), /no changes/);
   await writeFile(rig.ctx.home.paths.soulFile, "You are Grace.");
   await rig.type("/reload-prompt");
-  assert.match(rig.text(), /cached of this conversation is lost/);
+  assert.match(rig.text(), /cache for this conversation is lost/);
   await rig.type("/context prompt identity");
   assert.equal(rig.text(), "You are Grace.");
   rig.busy = true;
   await rig.type("/reload-prompt");
-  assert.match(rig.text(), /has to wait/);
+  assert.match(rig.text(), /cannot run during a turn/);
 });

@@ -11,7 +11,7 @@ const FREE = "·";
 const context: CommandDefinition = {
   name: "context",
   aliases: ["ctx"],
-  description: "what fills the model's window",
+  description: "show what fills the context window",
   category: "Session",
   argsHint: "[all|prompt [block]]",
   subcommands: ["all", "prompt"],
@@ -92,7 +92,7 @@ const percent = (part: number, whole: number) => `${((part / whole) * 100).toFix
 
 const personality: CommandDefinition = {
   name: "personality",
-  description: "who the model is asked to be; none clears it",
+  description: "set a personality; none clears it",
   category: "Configuration",
   argsHint: "[name]",
   async values(typed, { home }) {
@@ -111,10 +111,10 @@ const personality: CommandDefinition = {
       return ctx.warn(`There is no personality "${args}". Known: ${found.known.join(", ")}, none.`);
     await ctx.home.setConfigKey("agent.system_prompt", found.type === "set" ? found.text : "");
     const forced = ctx.home.override("HERMES_EPHEMERAL_SYSTEM_PROMPT");
-    if (forced) return ctx.warn("It is stored, but HERMES_EPHEMERAL_SYSTEM_PROMPT is set and goes before it.");
+    if (forced) return ctx.warn("Saved, but HERMES_EPHEMERAL_SYSTEM_PROMPT is set and takes precedence.");
     ctx.say(
       found.type === "set"
-        ? `Personality: ${args}, from the next message on. The stored prompt stays as it is.`
+        ? `Personality: ${args}, from the next message on. The system prompt is not changed.`
         : "No personality from the next message on.",
     );
   },
@@ -128,9 +128,9 @@ function describePersonalities(known: Readonly<Record<string, unknown>>, { home 
   const width = Math.max(...names.map((name) => name.length));
   const lines = names.map((name) => `  ${name.padEnd(width)}  ${aboutOf(known[name])}`.trimEnd());
   return [
-    `In force: ${now}`,
+    `Active: ${now}`,
     ...lines,
-    "/personality NAME takes one, /personality none clears it. Your own: agent.personalities in config.yaml.",
+    "/personality NAME sets one, /personality none clears it. Define your own in config.yaml: agent.personalities.",
   ].join("\n");
 }
 
@@ -148,15 +148,15 @@ function aboutOf(value: unknown): string {
 const reloadPrompt: CommandDefinition = {
   name: "reload-prompt",
   aliases: ["reload_prompt"],
-  description: "build the system prompt anew from SOUL.md, project files, memory and skills",
+  description: "rebuild the system prompt from SOUL.md, project files, memory and skills",
   category: "Tools & Skills",
   async run(_args, ctx) {
     const { changed, warnings } = await ctx.conversation.reloadPrompt();
     for (const warning of warnings) ctx.warn(warning);
     ctx.say(
       changed
-        ? "The prompt was built anew. What the provider had cached of this conversation is lost; the next request pays for all of it."
-        : "The prompt was built anew and is the same as before: nothing is lost.",
+        ? "System prompt rebuilt. The provider's prompt cache for this conversation is lost, so the next request is billed in full."
+        : "System prompt rebuilt: no changes, the prompt cache still works.",
     );
   },
 };

@@ -9,7 +9,7 @@ const REMOVE = "--remove-new";
 
 const rollback: CommandDefinition = {
   name: "rollback",
-  description: "list checkpoints of your files, show what changed since, go back to one",
+  description: "list, compare and restore file checkpoints",
   category: "Session",
   argsHint: "[N [file]] | diff N [file]",
   subcommands: ["diff"],
@@ -40,16 +40,16 @@ async function act(args: string, files: Rollback, ctx: CommandContext): Promise<
   const again = (await files.list()).findIndex(isIt) + 1;
   const lines = [
     restored.length + removed.length === 0
-      ? `Nothing had to be changed${file === undefined ? "" : ` about ${file}`}.`
-      : `Back to checkpoint ${checkpoint.id.slice(0, 7)} (${checkpoint.why}).`,
-    ...section("Put back", restored),
+      ? `Nothing to restore${file === undefined ? "" : ` in ${file}`}.`
+      : `Restored checkpoint ${checkpoint.id.slice(0, 7)} (${checkpoint.why}).`,
+    ...section("Restored", restored),
     ...section("Removed", removed),
-    ...section("Created since, and left alone", created),
+    ...section("Created since then (kept)", created),
     ...(created.length > 0 && again > 0
       ? [`To remove them too: /rollback ${again}${file ? ` ${file}` : ""} ${REMOVE}`]
       : []),
     ...section(
-      "Not put back",
+      "Not restored",
       kept.map(({ path, why }) => `${path}: ${why}`),
     ),
     ...(report.before !== null && restored.length + removed.length > 0
@@ -63,7 +63,7 @@ async function list(files: Rollback, ctx: CommandContext): Promise<void> {
   const root = ctx.home.display(files.root);
   const off = "Checkpoints are off. Turn them on with: hermes config set checkpoints.enabled true";
   const all = await files.list();
-  if (all.length === 0) return ctx.say(files.on ? `There are no checkpoints of ${root} yet.` : off);
+  if (all.length === 0) return ctx.say(files.on ? `No checkpoints of ${root} yet.` : off);
   const rows = all.map(({ id, at, why }, index) => {
     const age = relativeTime(at, ctx.now());
     return `${String(index + 1).padStart(3)}  ${id.slice(0, 7)}  ${age.padEnd(10)}  ${why}`;
@@ -72,7 +72,7 @@ async function list(files: Rollback, ctx: CommandContext): Promise<void> {
     [
       `Checkpoints of ${root}, newest first:`,
       ...rows,
-      "/rollback diff N shows what changed since, /rollback N [file] goes back.",
+      "/rollback diff N shows what changed since, /rollback N [file] restores.",
       ...(files.on ? [] : [off]),
     ].join("\n"),
   );
@@ -85,8 +85,8 @@ async function show(
   ctx: CommandContext,
 ): Promise<void> {
   const { summary, patch, cut } = await files.diff(checkpoint, file);
-  if (summary === "") return ctx.say(`Nothing has changed since checkpoint ${checkpoint.id.slice(0, 7)}.`);
-  ctx.say(ctx.home.redact([summary, "", patch, ...(cut ? ["... (the rest is not shown)"] : [])].join("\n")));
+  if (summary === "") return ctx.say(`No changes since checkpoint ${checkpoint.id.slice(0, 7)}.`);
+  ctx.say(ctx.home.redact([summary, "", patch, ...(cut ? ["... (truncated)"] : [])].join("\n")));
 }
 
 function section(title: string, lines: readonly string[]): string[] {

@@ -90,7 +90,7 @@ async function lastMessages(id: string, store: Pick<SessionStore, "load">): Prom
     const shown = [...text].length > PREVIEW_CHARS ? `${[...text].slice(0, PREVIEW_CHARS).join("")}…` : text;
     return `${role === "user" ? "❯" : "⚕"} ${shown}`;
   });
-  return lines.join("\n") || "(nothing was said)";
+  return lines.join("\n") || "(no messages)";
 }
 
 const oneLine = (text: string) => withoutControls(text).replace(/\s+/g, " ").trim();

@@ -8,7 +8,7 @@ import type { CommandContext, CommandDefinition } from "./context.ts";
 
 const status: CommandDefinition = {
   name: "status",
-  description: "this conversation at a glance",
+  description: "show the status of this conversation",
   category: "Session",
   busyPolicy: "dispatch",
   async run(_args, ctx) {
@@ -45,13 +45,13 @@ function sessionLines(session: Session, ctx: CommandContext): string[] {
 
 const usage: CommandDefinition = {
   name: "usage",
-  description: "tokens and cost of this conversation",
+  description: "show tokens and cost of this conversation",
   category: "Info",
   busyPolicy: "dispatch",
   async run(_args, ctx) {
     const { agent } = ctx.conversation;
     const rows = await ctx.store.usage({ sessionId: agent.sessionId, by: "purpose" });
-    if (rows.size === 0) return ctx.say("Nothing has been sent to a model yet.");
+    if (rows.size === 0) return ctx.say("No requests sent yet.");
     const session = await ctx.store.get(agent.sessionId);
     const sessions = await ctx.store.conversation(agent.sessionId);
     const begun = await ctx.store.get(sessions[0] ?? agent.sessionId);

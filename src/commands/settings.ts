@@ -4,15 +4,15 @@ import type { CommandDefinition } from "./context.ts";
 
 const yolo: CommandDefinition = {
   name: "yolo",
-  description: "dangerous commands without questions, in this conversation",
+  description: "run dangerous commands without asking, in this conversation",
   category: "Configuration",
   busyPolicy: "dispatch",
   async run(_args, ctx) {
     ctx.conversation.yolo = !ctx.conversation.yolo;
     ctx.say(
       ctx.conversation.yolo
-        ? "⚠ YOLO is on: dangerous commands run without a question (the hardline list still holds). /yolo turns it off."
-        : "YOLO is off: dangerous commands are asked about.",
+        ? "⚠ YOLO is on: dangerous commands run without asking (the hardline list still applies). /yolo turns it off."
+        : "YOLO is off: Hermes asks before dangerous commands.",
     );
   },
 };
@@ -22,7 +22,7 @@ const SHOW: Readonly<Record<string, boolean>> = { show: true, on: true, hide: fa
 
 const reasoning: CommandDefinition = {
   name: "reasoning",
-  description: "how hard the model thinks, and whether you see it",
+  description: "set reasoning effort, show or hide thinking",
   category: "Configuration",
   argsHint: "[level|show|hide]",
   subcommands: [...LEVELS, "show", "hide"],
@@ -31,14 +31,12 @@ const reasoning: CommandDefinition = {
     const shown = SHOW[word];
     if (shown !== undefined) {
       await ctx.home.setConfigKey("display.show_reasoning", shown);
-      return ctx.say(
-        shown ? "The model's thinking is shown from now on." : "The model's thinking is hidden from now on.",
-      );
+      return ctx.say(shown ? "Thinking is now shown." : "Thinking is now hidden.");
     }
     if (LEVELS.includes(word)) {
       await ctx.conversation.setReasoning(word);
       return ctx.say(
-        `Reasoning: ${word}, in this conversation. agent.reasoning_effort in config.yaml sets it for all.`,
+        `Reasoning: ${word}, in this conversation. agent.reasoning_effort in config.yaml sets the default.`,
       );
     }
     const now = ctx.conversation.agent.model.reasoning;
@@ -52,7 +50,7 @@ const FEED_MODES = ["off", "new", "all", "verbose"] as const;
 
 const verbose: CommandDefinition = {
   name: "verbose",
-  description: "how much of the tool feed is shown",
+  description: "set how much of the tool feed to show",
   category: "Configuration",
   availability: "cli",
   gatewayConfigGate: "display.tool_progress_command",
@@ -62,21 +60,21 @@ const verbose: CommandDefinition = {
     const modes: readonly string[] = FEED_MODES;
     const present = modes.indexOf(ctx.home.config().display.tool_progress);
     const next = args === "" ? FEED_MODES[(present + 1) % FEED_MODES.length] : FEED_MODES.find((mode) => mode === args);
-    if (!next) return ctx.warn(`"${args}" is none of ${FEED_MODES.join(", ")}.`);
+    if (!next) return ctx.warn(`/verbose takes ${FEED_MODES.join(", ")}, not "${args}".`);
     await ctx.home.setConfigKey("display.tool_progress", next);
     ctx.say(`Tool feed: ${next}`);
   },
 };
 
 const BUSY_MODES: Readonly<Record<string, string>> = {
-  interrupt: "Enter stops the running turn and says the new message.",
-  queue: "Enter puts the message behind the running turn.",
-  steer: "Enter tells the agent with its next tool result.",
+  interrupt: "Enter stops the running turn and sends the new message.",
+  queue: "Enter queues the message until the turn ends.",
+  steer: "Enter sends the message along with the next tool result.",
 };
 
 const busy: CommandDefinition = {
   name: "busy",
-  description: "what Enter does while the agent works",
+  description: "set what Enter does while the agent is working",
   category: "Configuration",
   availability: "cli",
   argsHint: "[queue|steer|interrupt|status]",
@@ -89,7 +87,7 @@ const busy: CommandDefinition = {
       return ctx.say(`${word}: ${meaning}`);
     }
     if (word !== "" && word !== "status")
-      return ctx.warn(`"${args}" is none of ${Object.keys(BUSY_MODES).join(", ")}.`);
+      return ctx.warn(`/busy takes ${Object.keys(BUSY_MODES).join(", ")}, not "${args}".`);
     const present = ctx.home.config().display.busy_input_mode;
     ctx.say(`${present}: ${BUSY_MODES[present]}`);
   },
@@ -97,7 +95,7 @@ const busy: CommandDefinition = {
 
 const mode: CommandDefinition = {
   name: "mode",
-  description: "how far the agent may go by itself (Shift+Tab)",
+  description: "switch between ask, accept-edits and plan (Shift+Tab)",
   category: "Configuration",
   argsHint: "[ask|accept-edits|plan]",
   busyPolicy: "dispatch",
@@ -121,7 +119,7 @@ const mode: CommandDefinition = {
 
 const setup: CommandDefinition = {
   name: "setup",
-  description: "connect a model; set up terminal and agent",
+  description: "connect a model; configure terminal and agent",
   category: "Configuration",
   availability: "cli",
   argsHint: "[model|terminal|agent]",

@@ -56,13 +56,13 @@ test("/skills lists what this platform has, shows one, and says what it does not
   assert.match(list, /dev\n {2}release {2}Release the package/);
   assert.doesNotMatch(list, /status-page|command's name/);
   await rig.type("/skills list nowhere");
-  assert.match(rig.text(), /no skill in the category "nowhere"/);
+  assert.match(rig.text(), /No skills in the category "nowhere"/);
   await rig.type("/skills view release");
   assert.match(rig.text(), /description: "Release the package"/);
   await rig.type("/skills view status-page");
   assert.match(rig.text(), /switched off/);
   await rig.type("/skills frobnicate");
-  assert.match(rig.text(), /does not know "frobnicate"/);
+  assert.match(rig.text(), /Unknown: \/skills frobnicate/);
   await rig.type("/status-page");
   assert.match(rig.text(), /Unknown command|could be/);
 });
@@ -74,7 +74,7 @@ test("a change of a skill waits, is looked at, let through or thrown away", asyn
   const manage = (name: string, origin: "foreground" | "background_review" = "foreground") =>
     skills.manage({ action: "create", name, content: skillText(name, `About ${name}`) }, toolContext({ origin }));
   await rig.type("/skills pending");
-  assert.equal(rig.text(), "Nothing waits for your approval.");
+  assert.equal(rig.text(), "Nothing is pending approval.");
   const { pending_id: first } = await manage("alpha");
   const { pending_id: second } = await manage("beta", "background_review");
   await rig.type("/skills pending");
@@ -87,12 +87,12 @@ test("a change of a skill waits, is looked at, let through or thrown away", asyn
   await rig.type("/skills approve");
   assert.match(rig.text(), /needs an id, or all/);
   await rig.type("/skills approve 00000000");
-  assert.match(rig.text(), /No write with the id 00000000 waits/);
+  assert.match(rig.text(), /No pending write has the id 00000000 waits/);
   await rig.type(`/skills approve ${first}`);
   assert.match(rig.text(), new RegExp(`✓ ${first}`));
   await access(rig.ctx.home.paths.at("skills", "alpha", "SKILL.md"));
   await rig.type(`/skills deny ${second}`);
-  assert.match(rig.text(), new RegExp(`Thrown away: ${second}`));
+  assert.match(rig.text(), new RegExp(`Discarded: ${second}`));
   await assert.rejects(access(rig.ctx.home.paths.at("skills", "beta")));
   const { pending_id: third } = await manage("gamma");
   await rm(rig.ctx.home.paths.at("skills", "alpha"), { recursive: true });
@@ -100,7 +100,7 @@ test("a change of a skill waits, is looked at, let through or thrown away", asyn
   await rig.ctx.home.setConfigKey("skills.write_approval", false);
   await manage("gamma");
   await rig.type("/skills apply all");
-  assert.match(rig.text(), new RegExp(`✓ .*delta[\\s\\S]*✗ ${third}  .*It still waits`));
+  assert.match(rig.text(), new RegExp(`✓ .*delta[\\s\\S]*✗ ${third}  .*It is still pending`));
   await rig.type("/skills approval on");
   assert.equal(rig.text(), "Approval of skill writes: on");
   assert.match(await readFile(rig.ctx.home.paths.configFile, "utf8"), /write_approval: true/);
@@ -129,15 +129,15 @@ test("a memory write waits, is listed, let through or thrown away", async (t) =>
   assert.match(rig.text(), new RegExp(`✓ ${first}`));
   assert.equal(await readFile(memory.fileOf("memory"), "utf8"), "Likes tea");
   await rig.type("/memory reject all");
-  assert.match(rig.text(), new RegExp(`Thrown away: ${second}`));
+  assert.match(rig.text(), new RegExp(`Discarded: ${second}`));
   const long = (await add("x".repeat(2000))).pending_id;
   await memory.write({ action: "add", content: "y".repeat(1000) }, { origin: "user" });
   await rig.type("/memory approve all");
-  assert.match(rig.text(), new RegExp(`✗ ${long}  There is not enough room in MEMORY.md.*It still waits`));
+  assert.match(rig.text(), new RegExp(`✗ ${long}  There is not enough room in MEMORY.md.*It is still pending`));
   await rig.type("/memory approval off");
   assert.equal(rig.text(), "Approval of memory writes: off");
   await rig.type("/memory dance");
-  assert.match(rig.text(), /does not know "dance"/);
+  assert.match(rig.text(), /Unknown: \/memory dance/);
 });
 
 test("/reload-skills tells what came and went; /bundles lists bundles; /help names the skills", async (t) => {
@@ -148,7 +148,10 @@ test("/reload-skills tells what came and went; /bundles lists bundles; /help nam
   });
   await rig.ctx.conversation.skills?.namesAtStart("cli");
   await rig.type("/reload-skills");
-  assert.match(rig.text(), /^No skills were added or removed\.\n3 skills\. The prompt of this conversation stays/);
+  assert.match(
+    rig.text(),
+    /^No skills added or removed\.\n3 skills\. The system prompt of this conversation is not changed/,
+  );
   const { mkdir, writeFile } = await import("node:fs/promises");
   await mkdir(rig.ctx.home.paths.at("skills", "fresh"));
   await writeFile(rig.ctx.home.paths.at("skills", "fresh", "SKILL.md"), skillText("fresh", "Fresh one"));

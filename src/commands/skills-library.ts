@@ -8,7 +8,7 @@ import { approvedText, nothingOf, pendingList, switchApproval } from "./memory.t
 
 const skills: CommandDefinition = {
   name: "skills",
-  description: "the agent's skills, and changes of skills that wait for you",
+  description: "list skills and pending skill changes",
   category: "Tools & Skills",
   argsHint: "[list|view|pending|diff|approve|reject|approval]",
   async values(typed, { conversation, platform }) {
@@ -32,7 +32,7 @@ const skills: CommandDefinition = {
   },
   async run(args, ctx) {
     const own = ctx.conversation.skills;
-    if (!own) return ctx.warn("Skills are switched off in this conversation.");
+    if (!own) return ctx.warn("Skills are disabled in this conversation.");
     const [verb = "", which = ""] = args.split(/\s+/).filter((word) => word !== "");
     switch (verb.toLowerCase()) {
       case "":
@@ -58,7 +58,7 @@ const skills: CommandDefinition = {
         return switchApproval(which, "skills", ctx);
       default:
         return ctx.warn(
-          `/skills does not know "${verb}". It knows list [category], view NAME, pending, diff ID, approve ID|all, reject ID|all, approval on|off.`,
+          `Unknown: /skills ${verb}. Use list [category], view NAME, pending, diff ID, approve ID|all, reject ID|all, approval on|off.`,
         );
     }
   },
@@ -70,7 +70,7 @@ async function list({ context }: AgentSkills, category: string, ctx: CommandCont
   const offered = await offeredSkills(context, ctx.platform);
   const wanted = offered.filter((skill) => category === "" || categoryLabel(skill.category) === category);
   if (wanted.length === 0)
-    return ctx.say(category === "" ? "There are no skills yet." : `There is no skill in the category "${category}".`);
+    return ctx.say(category === "" ? "No skills yet." : `No skills in the category "${category}".`);
   const width = Math.max(...wanted.map(({ name }) => name.length));
   const lines: string[] = [];
   let heading = "";
@@ -82,7 +82,7 @@ async function list({ context }: AgentSkills, category: string, ctx: CommandCont
       `  ${skill.name.padEnd(width)}  ${(skill.description || skill.summary).replace(/\s+/g, " ").slice(0, 100)}`,
     );
   }
-  ctx.say(`${lines.join("\n")}\n/NAME [text] works by one of them.`);
+  ctx.say(`${lines.join("\n")}\nRun one with /NAME [text].`);
 }
 
 async function view({ context }: AgentSkills, name: string, ctx: CommandContext): Promise<void> {
@@ -120,21 +120,21 @@ async function reject(own: AgentSkills, which: string, ctx: CommandContext): Pro
   if (which === "") return ctx.warn("/skills reject needs an id, or all. /skills pending lists them.");
   const { rejectPending } = await import("../skills/manage/manage.ts");
   const writes = await rejectPending(which, own);
-  ctx.say(writes.length === 0 ? nothingOf(which) : `Thrown away: ${writes.map(({ id }) => id).join(", ")}`);
+  ctx.say(writes.length === 0 ? nothingOf(which) : `Discarded: ${writes.map(({ id }) => id).join(", ")}`);
 }
 
 const bundles: CommandDefinition = {
   name: "bundles",
-  description: "several skills under one command",
+  description: "list skill bundles",
   category: "Tools & Skills",
   async run(_args, ctx) {
     const own = ctx.conversation.skills;
-    if (!own) return ctx.warn("Skills are switched off in this conversation.");
+    if (!own) return ctx.warn("Skills are disabled in this conversation.");
     const { loadBundles } = await import("../skills/bundles.ts");
     const found = await loadBundles(own.context);
     for (const warning of found.warnings) ctx.warn(warning);
     if (found.bundles.size === 0)
-      return ctx.say("There are no bundles. hermes bundles create NAME --skill A --skill B makes one.");
+      return ctx.say("No bundles yet. Create one: hermes bundles create NAME --skill A --skill B");
     const lines = [...found.bundles.values()].map(
       ({ slug, skills: members, description }) =>
         `  /${slug}  ${members.join(", ")}${description === "" ? "" : `  (${description})`}`,
@@ -149,11 +149,11 @@ const seen = new WeakMap<AgentSkills, ReadonlySet<string>>();
 const reloadSkills: CommandDefinition = {
   name: "reload-skills",
   aliases: ["reload_skills"],
-  description: "look for new and removed skills",
+  description: "rescan skills for additions and removals",
   category: "Tools & Skills",
   async run(_args, ctx) {
     const own = ctx.conversation.skills;
-    if (!own) return ctx.warn("Skills are switched off in this conversation.");
+    if (!own) return ctx.warn("Skills are disabled in this conversation.");
     const before = seen.get(own) ?? (await own.namesAtStart(ctx.platform));
     const { clearSkillsPromptCache } = await import("../skills/visible.ts");
     const { offeredSkills } = await import("../skills/open-skill.ts");
@@ -166,8 +166,8 @@ const reloadSkills: CommandDefinition = {
       ...(added.length > 0 ? [`Added: ${added.join(", ")}`] : []),
       ...(removed.length > 0 ? [`Removed: ${removed.join(", ")}`] : []),
     ];
-    const what = changes.length > 0 ? changes.join("\n") : "No skills were added or removed.";
-    ctx.say(`${what}\n${plural(now.size, "skill")}. The prompt of this conversation stays as it is.`);
+    const what = changes.length > 0 ? changes.join("\n") : "No skills added or removed.";
+    ctx.say(`${what}\n${plural(now.size, "skill")}. The system prompt of this conversation is not changed.`);
   },
 };
 

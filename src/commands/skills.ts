@@ -39,7 +39,7 @@ function say(expansion: Expansion, ctx: CommandContext): void {
 
 const skill: CommandDefinition = {
   name: "skill",
-  description: "work by a skill, also one whose name a command has taken",
+  description: "run a skill, even if a command has the same name",
   category: "Tools & Skills",
   argsHint: "<name> [text]",
   async values(typed, { skillCommands }) {
@@ -49,7 +49,7 @@ const skill: CommandDefinition = {
   },
   async run(args, ctx) {
     const { skills, agent } = ctx.conversation;
-    if (!skills) return ctx.warn("Skills are switched off in this conversation.");
+    if (!skills) return ctx.warn("Skills are disabled in this conversation.");
     const [, name = "", text = ""] = /^(\S*)\s*([\s\S]*)$/.exec(args) ?? [];
     if (name === "") return ctx.warn("/skill needs a name: /skill <name> [text]. hermes skills list shows them.");
     const { expandSkillCommand } = await import("../skills/expand.ts");

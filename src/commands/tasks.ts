@@ -18,7 +18,7 @@ const background: CommandDefinition = {
   busyPolicy: "dispatch",
   async run(args, ctx) {
     if (args === "") return ctx.warn("/background needs a prompt: /background <prompt>");
-    if (!ctx.background) return ctx.warn("Prompts cannot run in the background here.");
+    if (!ctx.background) return ctx.warn("Background prompts are not available here.");
     const { id } = ctx.background.start(args);
     ctx.say(`▶ ${id} started: ${oneLine(args)}`);
   },
@@ -27,7 +27,7 @@ const background: CommandDefinition = {
 const agents: CommandDefinition = {
   name: "agents",
   aliases: ["tasks"],
-  description: "show and stop what runs: sub-agents, background prompts, processes",
+  description: "show and stop sub-agents, background prompts and processes",
   category: "Session",
   argsHint: "[show <id>|stop <id>|pause|resume]",
   subcommands: ["show", "stop", "pause", "resume"],
@@ -42,14 +42,14 @@ const agents: CommandDefinition = {
         if (id === "") return ctx.warn(`/agents ${verb} needs an id; /agents lists them.`);
         const work = workOf(ctx).find((one) => one.id === id);
         if (work) return verb === "show" ? show(work, ctx) : stop(work, ctx);
-        return ctx.warn(`Nothing called "${id}" runs; /agents lists what does.`);
+        return ctx.warn(`Nothing named "${id}" is running; /agents lists what is.`);
       }
       case "pause":
       case "resume":
         subagents.setSpawnPaused(verb === "pause");
-        return ctx.say(verb === "pause" ? "No further sub-agents are started." : "Sub-agents may be started again.");
+        return ctx.say(verb === "pause" ? "Sub-agents paused: no new ones will start." : "Sub-agents resumed.");
       default:
-        return ctx.warn(`/agents knows show, stop, pause and resume, not "${verb}".`);
+        return ctx.warn(`/agents takes show, stop, pause or resume, not "${verb}".`);
     }
   },
 };
@@ -65,7 +65,7 @@ interface Work {
   readonly ended: string | null;
   /** What it has said or printed so far. */
   output(): Promise<string>;
-  /** False when it has ended already. */
+  /** False when it has already ended. */
   stop(): Promise<boolean>;
 }
 
@@ -121,8 +121,8 @@ async function show(work: Work, ctx: CommandContext): Promise<void> {
 }
 
 async function stop(work: Work, ctx: CommandContext): Promise<void> {
-  if (work.ended === null && (await work.stop())) return ctx.say(`⏹ ${work.id} is being stopped.`);
-  ctx.say(`${work.id} has ended already.`);
+  if (work.ended === null && (await work.stop())) return ctx.say(`⏹ ${work.id} is stopping.`);
+  ctx.say(`${work.id} has already ended.`);
 }
 
 /** The last things a conversation of its own said and did. */
@@ -147,7 +147,7 @@ function listing(work: readonly Work[], ctx: CommandContext): string {
 function notes({ busy, conversation }: CommandContext): readonly string[] {
   const { currentTool, budgetUsed, budgetMax } = conversation.agent.activity();
   const turn = `turn         ${currentTool ?? "waiting for the model"}, ${budgetUsed} of ${budgetMax} model calls`;
-  const paused = "Sub-agents are paused; /agents resume lets them start again.";
+  const paused = "Sub-agents are paused; /agents resume allows new ones.";
   return [...(busy ? [turn] : []), ...(conversation.subagents.paused ? [paused] : [])];
 }
 

@@ -8,7 +8,7 @@ import { type CommandContext, type CommandDefinition, typedWords } from "./conte
 
 const tools: CommandDefinition = {
   name: "tools",
-  description: "list the tools, or switch toolsets on and off",
+  description: "list tools, enable or disable toolsets",
   category: "Tools & Skills",
   availability: "cli",
   argsHint: "[list|switch|disable|enable] [names]",
@@ -26,7 +26,7 @@ const tools: CommandDefinition = {
     if (verb === "list") return listTools(ctx);
     if (verb === "switch") return pickToolsets(ctx);
     if (verb !== "enable" && verb !== "disable")
-      return ctx.warn(`/tools knows list, switch, enable and disable, not "${verb}".`);
+      return ctx.warn(`/tools takes list, switch, enable or disable, not "${verb}".`);
     if (names.length === 0) return ctx.warn(`/tools ${verb} needs the name of a toolset; /toolsets lists them.`);
     await switchToolsets(verb === "enable", names, ctx);
   },
@@ -52,7 +52,7 @@ async function pickToolsets(ctx: CommandContext): Promise<void> {
   for (let selected = 0; ; ) {
     const rows = await toolsetRows(ctx);
     const picked = await ctx.pick(
-      "Toolsets: Enter switches one on or off, Esc is done",
+      "Toolsets: Enter toggles, Esc closes",
       rows.map(({ name, on, about }) => ({ label: `${on ? "✓" : "✗"} ${name}`, hint: [about], value: name })),
       { selected },
     );
@@ -76,11 +76,11 @@ async function toolsetRows(ctx: Pick<CommandContext, "home" | "platform">) {
   return present.map((name) => ({ name, on: chosen.has(name), about: CONFIGURABLE[name]?.description ?? "" }));
 }
 
-const FROM_THE_NEXT = "A conversation keeps the tools it began with, so this holds from the next one on: /new.";
+const FROM_THE_NEXT = "A conversation keeps the tools it started with. Start a new one to use the change: /new";
 
 async function switchToolsets(enable: boolean, names: readonly string[], ctx: CommandContext): Promise<void> {
   const changed = await writeToolsets(enable, names, ctx);
-  const done = enable ? "switched on" : "switched off";
+  const done = enable ? "enabled" : "disabled";
   if (changed) ctx.say(`${names.join(", ")} ${done}. ${FROM_THE_NEXT}`);
   if (changed === false)
     ctx.say(`Nothing to change: ${names.join(", ")} ${names.length > 1 ? "are" : "is"} ${done} already.`);
@@ -104,7 +104,7 @@ async function writeToolsets(enable: boolean, names: readonly string[], ctx: Com
 
 const toolsets: CommandDefinition = {
   name: "toolsets",
-  description: "list the toolsets",
+  description: "list toolsets",
   category: "Tools & Skills",
   availability: "cli",
   busyPolicy: "dispatch",
@@ -112,13 +112,13 @@ const toolsets: CommandDefinition = {
     const rows = await toolsetRows(ctx);
     const width = Math.max(...rows.map(({ name }) => name.length));
     const lines = rows.map(({ name, on, about }) => `  ${on ? "✓" : "✗"} ${name.padEnd(width)}  ${about}`.trimEnd());
-    ctx.say([...lines, "", "/tools switch goes through them; /tools enable|disable NAME switches one."].join("\n"));
+    ctx.say([...lines, "", "/tools switch opens a menu; /tools enable|disable NAME changes one."].join("\n"));
   },
 };
 
 const reload: CommandDefinition = {
   name: "reload",
-  description: "read .env again",
+  description: "reload .env",
   category: "Tools & Skills",
   availability: "cli",
   async run(_args, ctx) {
@@ -134,15 +134,15 @@ export const TOOL_COMMANDS: readonly CommandDefinition[] = [tools, toolsets, rel
 const reloadMcp: CommandDefinition = {
   name: "reload-mcp",
   aliases: ["reload_mcp"],
-  description: "connect to the MCP servers anew",
+  description: "reconnect MCP servers",
   category: "Tools & Skills",
   async run(args, ctx) {
     const { home, conversation } = ctx;
     const now = /^(?:now|--yes|-y)$/.test(args.trim());
     if (!now && home.config().approvals.mcp_reload_confirm) {
       const choice = await ctx.confirm(
-        "Reload the MCP servers?",
-        "If their tools changed, the provider's prompt cache of this conversation is lost: the next request is paid for in full.",
+        "Reconnect the MCP servers?",
+        "If their tools changed, the prompt cache of this conversation is lost and the next request is billed in full.",
       );
       if (choice === "cancel") return ctx.say("Nothing changed.");
       if (choice === "always") await home.setConfigKey("approvals.mcp_reload_confirm", false);
@@ -154,7 +154,7 @@ const reloadMcp: CommandDefinition = {
 
 const mcp: CommandDefinition = {
   name: "mcp",
-  description: "list the MCP servers and their tools",
+  description: "list MCP servers and their tools",
   category: "Tools & Skills",
   argsHint: "[list|reload]",
   async values(typed) {
@@ -165,11 +165,10 @@ const mcp: CommandDefinition = {
     const [verb = "list", ...rest] = args.toLowerCase().split(/\s+/).filter(Boolean);
     if (verb === "reload") return reloadMcp.run(rest.join(" "), ctx);
     if (verb !== "list")
-      return ctx.warn(`/mcp knows list and reload, not "${verb}". hermes mcp --help shows how to add one.`);
+      return ctx.warn(`/mcp takes list or reload, not "${verb}". hermes mcp --help shows how to add one.`);
     const { registry } = await import("../tools/toolset/registry.ts");
     const servers = Object.keys(ctx.home.config().mcp_servers).sort();
-    if (servers.length === 0)
-      return ctx.say("No MCP servers are configured. Add one from the shell: hermes mcp add NAME");
+    if (servers.length === 0) return ctx.say("No MCP servers configured. Add one from the shell: hermes mcp add NAME");
     const offered = new Set(ctx.conversation.toolNames);
     const width = Math.max(...servers.map((name) => name.length));
     const lines = servers.map((name) => {
@@ -178,9 +177,7 @@ const mcp: CommandDefinition = {
         tools.length > 0 ? `${plural(tools.length, "tool")}: ${tools.join(", ")}` : "no tools in this conversation";
       return `  ${tools.length > 0 ? "✓" : "✗"} ${name.padEnd(width)}  ${about}`;
     });
-    ctx.say(
-      [...lines, "", "/mcp reload reconnects them. hermes mcp test NAME says what is wrong with one."].join("\n"),
-    );
+    ctx.say([...lines, "", "/mcp reload reconnects them. hermes mcp test NAME diagnoses one."].join("\n"));
   },
 };
 
@@ -201,7 +198,7 @@ export function pluginCommands(home: OpenHome, taken: (name: string) => boolean)
   for (const { name, plugin } of offered) {
     if (!taken(name) || reported.has(name)) continue;
     reported.add(name);
-    home.log.warn(`plugin "${plugin}": the command /${name} was refused, its name is taken`);
+    home.log.warn(`plugin "${plugin}": the command /${name} was rejected: the name is already in use`);
   }
   return offered.map(({ name, description, argsHint, plugin, run }) => ({
     name,
@@ -230,21 +227,18 @@ export function pluginCommands(home: OpenHome, taken: (name: string) => boolean)
 
 const plugins: CommandDefinition = {
   name: "plugins",
-  description: "what plugins run here, and what they offer",
+  description: "list plugins and what they provide",
   category: "Tools & Skills",
   availability: "cli",
   busyPolicy: "dispatch",
   async run(_args, ctx) {
     const { inspectPlugins, describePlugin } = await import("../plugins/inspect.ts");
     const rows = await inspectPlugins(ctx);
-    if (rows.length === 0)
-      return ctx.say("No plugins are installed. hermes plugins install FOLDER puts one into the home.");
+    if (rows.length === 0) return ctx.say("No plugins installed. Install one: hermes plugins install FOLDER");
     ctx.say(
-      [
-        ...rows.map(describePlugin),
-        "",
-        "hermes plugins enable|disable NAME switches one, from the next conversation on.",
-      ].join("\n"),
+      [...rows.map(describePlugin), "", "hermes plugins enable|disable NAME takes effect in new conversations."].join(
+        "\n",
+      ),
     );
   },
 };

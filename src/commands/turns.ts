@@ -8,7 +8,7 @@ import { takeSkipWord } from "./registry.ts";
 const queue: CommandDefinition = {
   name: "queue",
   aliases: ["q"],
-  description: "send a message after the running turn; without one, edit the queue",
+  description: "queue a message for after this turn; without one, edit the queue",
   category: "Session",
   argsHint: "[prompt]",
   busyPolicy: "dispatch",
@@ -22,7 +22,7 @@ const queue: CommandDefinition = {
 
 const steer: CommandDefinition = {
   name: "steer",
-  description: "tell the agent something without stopping it",
+  description: "send a message into the running turn",
   category: "Session",
   argsHint: "<prompt>",
   busyPolicy: "dispatch",
@@ -46,17 +46,19 @@ const stop: CommandDefinition = {
     if (ended > 0) return ctx.say(`${ended} background process${ended === 1 ? "" : "es"} stopped.`);
     if (ctx.busy) return;
     const prompts = ctx.background?.running.length ?? 0;
-    ctx.say(prompts === 0 ? "Nothing is running." : "Only prompts in the background run; /agents stop <id> ends one.");
+    ctx.say(
+      prompts === 0 ? "Nothing is running." : "Only background prompts are running; /agents stop <id> stops one.",
+    );
   },
 };
 
 const retry: CommandDefinition = {
   name: "retry",
-  description: "send the last message again",
+  description: "resend the last message",
   category: "Session",
   async run(_args, ctx) {
     const [said] = await ctx.conversation.agent.undo(1);
-    if (said === undefined) return ctx.say("There is nothing to send again yet.");
+    if (said === undefined) return ctx.say("Nothing to resend yet.");
     ctx.terminal?.takenBack(1);
     if (said.picturesLost) return offer(said, ctx);
     ctx.submit(said.text, said);
@@ -64,14 +66,13 @@ const retry: CommandDefinition = {
 };
 
 function offer(said: TakenBack, ctx: CommandContext): void {
-  if (said.picturesLost)
-    ctx.warn("The pictures of this message are not kept in a resumed conversation: attach them again.");
+  if (said.picturesLost) ctx.warn("Pictures are not kept when a conversation is resumed: attach them again.");
   ctx.offerInput(said.text, said);
 }
 
 const undo: CommandDefinition = {
   name: "undo",
-  description: "take the last messages back, with the answers to them",
+  description: "undo the last messages and their answers",
   category: "Session",
   argsHint: "[N]",
   destructive: true,
@@ -80,13 +81,15 @@ const undo: CommandDefinition = {
     const turns = args === "" ? 1 : Number(args);
     if (!Number.isInteger(turns) || turns < 1) return ctx.warn(`/undo takes a number of messages, not "${args}".`);
     if (args === "" && (await undoCompression(ctx))) return;
-    const what = turns === 1 ? "Take the last message back?" : `Take the last ${turns} messages back?`;
-    const detail = "The answers to it go too. What tools changed stays changed.";
+    const what = turns === 1 ? "Undo the last message?" : `Undo the last ${turns} messages?`;
+    const detail = "The answers go too. File changes made by tools stay.";
     if (!(await confirmDestructive(ctx, { what, detail, skip }))) return;
     const said = await ctx.conversation.agent.undo(turns);
-    if (said.length === 0) return ctx.say("There is nothing to take back yet.");
+    if (said.length === 0) return ctx.say("Nothing to undo yet.");
     ctx.terminal?.takenBack(said.length);
-    ctx.say(`↶ ${said.length === 1 ? "One message" : `${said.length} messages`} taken back, with the answers.`);
+    ctx.say(
+      `↶ Undid ${said.length === 1 ? "1 message and its answers" : `${said.length} messages and their answers`}.`,
+    );
     if (said[0]) offer(said[0], ctx);
   },
 };
@@ -110,7 +113,7 @@ const image: CommandDefinition = {
   availability: "cli",
   busyPolicy: "dispatch",
   async run(args, ctx) {
-    if (args === "") return ctx.warn("/image needs a path: /image pic.png [text]. /paste takes the clipboard.");
+    if (args === "") return ctx.warn("/image needs a path: /image pic.png [text]. /paste attaches the clipboard.");
     const text = (await ctx.terminal?.attach(args)) ?? "";
     if (text !== "") ctx.submit(text);
   },

@@ -59,8 +59,8 @@ test("a setting is shown with its meaning and changed from the conversation; a m
       /There is no setting display\.show_cots\. Did you mean display\.show_cost\? Nothing was saved\./,
     ],
     ["/config display.busy_input_mode sometimes", /display\.busy_input_mode/],
-    ["/config model.api_key sk-1234567890", /Secrets are not typed here/],
-    ["/config OPENROUTER_API_KEY sk-1234567890", /Secrets are not typed here/],
+    ["/config model.api_key sk-1234567890", /Do not enter secrets here/],
+    ["/config OPENROUTER_API_KEY sk-1234567890", /Do not enter secrets here/],
     ["/config terminal.backend auto", /from the shell: hermes config set terminal\.backend/],
   ] as const) {
     const before = JSON.stringify(rig.ctx.home.configTree());
@@ -86,14 +86,14 @@ test("fourteen personalities come with the program, each with a text of its own"
 test("names of other agents run what they mean here, or say where it is", async (t) => {
   const rig = await commandRig(t);
   const cases: [string, RegExp][] = [
-    ["/cost", /^\/cost is \/usage here\.\nNothing has been sent to a model yet\.$/],
-    ["/export", /^\/export is \/save here\.\nNothing has been said yet\.$/],
+    ["/cost", /^\/cost is \/usage here\.\nNo requests sent yet\.$/],
+    ["/export", /^\/export is \/save here\.\nNo messages yet\.$/],
     ["/rename My talk", /^\/rename is \/title here\.\nTitle: My talk$/],
     ["/doctor", /^warning: \/doctor is not a command here\. Run it in a shell: hermes doctor$/],
     ["/login", /^\/login is \/setup here\.$/],
     ["/logout", /hermes logout/],
     ["/init", /^input: Look at this project and write an AGENTS\.md[\s\S]*\n\/init is a message here/],
-    ["/mcp", /No MCP servers are configured/],
+    ["/mcp", /No MCP servers configured/],
     ["/constructor", /^warning: Unknown command/],
   ];
   for (const [line, answer] of cases) {

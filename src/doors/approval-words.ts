@@ -12,28 +12,28 @@ interface ApprovalWords {
 
 type Answers = Omit<ApprovalWords, "title">;
 
-const run = (): Answers => ({ ask: t("Run it?"), once: t("Run it once"), no: t("No, do not run it") });
+const run = (): Answers => ({ ask: t("Run it?"), once: t("Run it once"), no: t("No, don't run it") });
 
 export function approvalWords({ about, description }: ApprovalQuestion): ApprovalWords {
   switch (about) {
     case "leaving":
       return {
-        title: t("Leave the sandbox for this command?"),
+        title: t("Run this command outside the sandbox?"),
         ask: t("Run it outside?"),
         once: t("Run it outside once"),
-        no: t("No, do not run it"),
+        no: t("No, don't run it"),
       };
     case "outside write":
       return {
         title: t("Write outside the sandbox?"),
         ask: t("Write it?"),
         once: t("Write it once"),
-        no: t("No, do not write it"),
+        no: t("No, don't write it"),
       };
     case "address":
-      return { title: description, ask: t("Open it?"), once: t("Open it once"), no: t("No, do not open it") };
+      return { title: description, ask: t("Open it?"), once: t("Open it once"), no: t("No, don't open it") };
     case "own change":
-      return { title: description, ask: t("Save it?"), once: t("Save it once"), no: t("No, do not save it") };
+      return { title: description, ask: t("Save it?"), once: t("Save it once"), no: t("No, don't save it") };
     case "other":
       return { title: description, ...run() };
     case undefined:

@@ -134,7 +134,7 @@ async function pickProvider(
     })),
     ...first.map(offer),
     { label: "A server on this machine", hint: "Ollama, LM Studio, vLLM, llama.cpp", value: "local" },
-    { label: "Another OpenAI-compatible server", hint: "by its address", value: "other" },
+    { label: "Another OpenAI-compatible server", hint: "by URL", value: "other" },
     ...rows.filter((row) => !first.includes(row)).map(offer),
   ];
   const chosen = await surface.pick({ title: "Which provider?", choices });
@@ -167,7 +167,7 @@ async function pickServer(parts: SetupParts, servers: Readonly<Record<string, st
     title: "Which server?",
     choices: [
       ...Object.entries(servers).map(([id, url]) => ({ label: SERVER_NAMES[id] ?? id, hint: url, value: id })),
-      { label: "Another address", value: "" },
+      { label: "Another URL", value: "" },
       { label: "Back", value: null },
     ],
   });
@@ -177,7 +177,7 @@ async function pickServer(parts: SetupParts, servers: Readonly<Record<string, st
 
 async function askForServer({ home, surface }: SetupParts): Promise<Draft | null> {
   for (;;) {
-    const typed = (await surface.ask("Address of the server, e.g. http://127.0.0.1:8000/v1: ")).trim();
+    const typed = (await surface.ask("Server URL, e.g. http://127.0.0.1:8000/v1: ")).trim();
     if (typed === "") return null;
     try {
       const baseUrl = cleanUrl(typed);
@@ -275,11 +275,11 @@ function sourceWords(source: string, home: OpenHome): string {
 /** Null: skipped. Empty: the server needs none. */
 async function askForKey(draft: Draft, { surface }: SetupParts): Promise<string | null> {
   for (;;) {
-    const otherwise = draft.row ? "Enter = another provider" : "Enter = it needs none";
+    const otherwise = draft.row ? "Enter = choose another provider" : "Enter = no key needed";
     const typed = (await surface.ask(`API key for ${draft.name} (not shown; ${otherwise}): `, { hidden: true })).trim();
     if (typed === "") return draft.row ? null : "";
     if (/^[\x21-\x7e]+$/.test(typed)) return typed;
-    surface.warn("This contains characters that no key has. Copy the key again.");
+    surface.warn("This contains characters that keys never contain. Copy the key again.");
   }
 }
 
@@ -288,7 +288,7 @@ async function withAddress(draft: Draft, { home, surface }: SetupParts): Promise
   const variable = draft.row?.baseUrl === "" ? draft.row.baseUrlEnv : undefined;
   if (!variable || draft.variables[variable] || home.env(variable)) return draft;
   for (;;) {
-    const typed = (await surface.ask(`Address of your endpoint at ${draft.name} (https://...): `)).trim();
+    const typed = (await surface.ask(`Your endpoint URL at ${draft.name} (https://...): `)).trim();
     try {
       return { ...draft, variables: { ...draft.variables, [variable]: cleanUrl(typed) } };
     } catch (error) {
@@ -335,11 +335,13 @@ async function judge(answer: EndpointAnswer, draft: Draft, runtime: RuntimeProvi
     case "answers":
       if (gave && answer.keyChecked) surface.say("✓ The server accepts the key.");
       else if (gave)
-        surface.say("The server lists its models for anyone, so the first message will show whether the key works.");
+        surface.say(
+          "The server lists its models without checking keys; your first message will show whether the key works.",
+        );
       return "go";
     case "refused":
       if (!gave && !draft.row) {
-        surface.say("The server asks for a key.");
+        surface.say("The server requires a key.");
         return "key";
       }
       return tell(`The server did not accept this key (HTTP ${answer.status}).`, {
@@ -351,7 +353,7 @@ async function judge(answer: EndpointAnswer, draft: Draft, runtime: RuntimeProvi
       if (deeper) return { ...draft, baseUrl: deeper };
       // Not every provider lists its models; nothing is known about the key then.
       if (answer.status < 500 && draft.row) return "go";
-      return tell(`${hostOf(runtime.baseUrl)} answers, but does not list its models (HTTP ${answer.status}).`, {
+      return tell(`${hostOf(runtime.baseUrl)} answers, but did not list its models (HTTP ${answer.status}).`, {
         label: "Try again",
         value: "again",
       });
@@ -384,7 +386,7 @@ async function pickModel({ draft, runtime, models }: Ready, { home, surface }: S
           hint: [model.contextLength ? contextSize(model.contextLength) : "", priceText(model.price)],
           value: model.id,
         })),
-        { label: "Another one: type its name", hint: ["", ""], value: null },
+        { label: "Other: type its name", hint: ["", ""], value: null },
       ],
       selected: Math.max(
         0,
@@ -420,7 +422,7 @@ async function save(draft: Draft, model: string, { home, surface }: SetupParts) 
   await saveModel(home, { provider, model, baseUrl: entry ? undefined : baseUrl, entry, newKey }, { backup: true });
   const { target } = await chooseTarget(home, {});
   const lines = [`✓ ${target.model} at ${draft.name}, ${windowText(target)}.`];
-  if (newKey) lines.push(`✓ The key is in ${home.display(home.paths.envFile)} as ${keyEnv}.`);
+  if (newKey) lines.push(`✓ Key saved in ${home.display(home.paths.envFile)} as ${keyEnv}.`);
   surface.say(lines.join("\n"));
   const small = isLocalEndpoint(target.baseUrl) ? smallWindowNote(target) : null;
   if (small !== null) surface.warn(small);

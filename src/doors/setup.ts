@@ -54,7 +54,7 @@ async function runAsked(setup: Setup, quick: boolean, run: (section: Section) =>
   const works = await workingModel(home);
   if (quick) {
     if (works === null) return run("model");
-    return surface.say(`Nothing is missing: ${works}.`);
+    return surface.say(`Nothing to set up: ${works}.`);
   }
   if (works !== null) return menu(setup, run);
   const whole = await surface.pick({
@@ -74,7 +74,7 @@ async function menu(setup: Setup, run: (section: Section) => Promise<void>): Pro
     const choices: PickItem<Section | null>[] = [
       { label: "Model", hint: (await workingModel(home)) ?? "not connected", value: "model" },
       { label: "Terminal", hint: (await inspectPlace(terminal, home.environment())).line, value: "terminal" },
-      { label: "Tools", hint: "which toolsets are on", value: "tools" },
+      { label: "Tools", hint: "choose toolsets", value: "tools" },
       { label: "Agent", hint: `at most ${agent.max_turns} steps a turn`, value: "agent" },
       { label: "Done", value: null },
     ];
@@ -103,15 +103,15 @@ type Place = "auto" | "on" | "off" | "docker" | "ssh";
 async function setUpTerminal({ home, surface }: Setup): Promise<void> {
   const { terminal } = home.config();
   const { problem } = await inspectPlace({ ...terminal, backend: "local", sandbox: "auto" }, home.environment());
-  const works = problem ? `not here: ${problem.reason}` : "works here";
+  const works = problem ? `not here: ${problem.reason}` : "available";
   const place = await surface.pick<Place>({
-    title: "Where do commands of the agent run? A sandbox hides your keys and lets only the project be written.",
+    title: "Where should the agent's commands run? A sandbox hides your keys and only allows writing to the project.",
     choices: [
-      { label: "In a sandbox, where there is one", hint: `recommended; ${works}`, value: "auto" },
-      { label: "In a sandbox, or not at all", hint: works, value: "on" },
-      { label: "On this machine, with all your rights", hint: "no sandbox", value: "off" },
+      { label: "In a sandbox, if available", hint: `recommended; ${works}`, value: "auto" },
+      { label: "Only in a sandbox", hint: works, value: "on" },
+      { label: "On this machine, with your full permissions", hint: "no sandbox", value: "off" },
       { label: "In a Docker container", hint: terminal.docker_image, value: "docker" },
-      { label: "On another machine, by SSH", hint: terminal.ssh_host, value: "ssh" },
+      { label: "On another machine, over SSH", hint: terminal.ssh_host, value: "ssh" },
     ],
   });
   if (place === "docker" || place === "ssh") {
@@ -126,7 +126,7 @@ async function setUpTerminal({ home, surface }: Setup): Promise<void> {
           title: "Network inside the sandbox?",
           choices: [
             { label: "On", value: "on" },
-            { label: "Off", hint: "hosts can be allowed later: terminal.sandbox_network", value: "off" },
+            { label: "Off", hint: "allow hosts later with terminal.sandbox_network", value: "off" },
           ],
         });
   await write(home, {
@@ -167,13 +167,13 @@ async function setUpAgent({ home, surface }: Setup): Promise<void> {
   const { agent, compression, display } = home.config();
   const turns = await askNumber(
     surface,
-    "Steps the agent may take in one turn",
+    "Maximum steps per turn",
     agent.max_turns,
     (n) => Number.isInteger(n) && n > 0,
   );
   const modes = [
     { label: "all", hint: "every tool call", value: "all" },
-    { label: "new", hint: "a tool only when it is another one than before", value: "new" },
+    { label: "new", hint: "only when the tool changes", value: "new" },
     { label: "off", hint: "none", value: "off" },
     { label: "verbose", hint: "with arguments and results", value: "verbose" },
   ];
@@ -187,7 +187,7 @@ async function setUpAgent({ home, surface }: Setup): Promise<void> {
   });
   const threshold = await askNumber(
     surface,
-    "Compress a conversation when it fills this part of the window",
+    "Compress a conversation when it fills this share of the context window",
     compression.threshold,
     (n) => n > 0 && n <= 1,
   );
@@ -214,7 +214,7 @@ async function askNumber(
         ? present
         : Number(typed.replace(/^(\d+)\s*%$/, (_, percent: string) => String(Number(percent) / 100)));
     if (fits(value)) return value;
-    surface.warn(`${typed} does not fit here.`);
+    surface.warn(`${typed} is not valid here.`);
   }
 }
 

@@ -28,12 +28,12 @@ export async function withReferences(
   });
   if (expansion === null) return input;
   if (expansion === "interrupted") {
-    notify.warn("Interrupted while reading what the message points at. Nothing was sent.");
+    notify.warn("Interrupted while reading the files in your message. Nothing was sent.");
     return null;
   }
   for (const warning of expansion.warnings) notify.warn(warning);
   if (expansion.blocked) {
-    notify.warn("Nothing was sent. Point at less, or at line ranges such as @file:PATH:10-80.");
+    notify.warn("Nothing was sent. Reference fewer files, or line ranges such as @file:PATH:10-80.");
     return null;
   }
   const { describeExpansion } = await import("../prompt/references/expand.ts");

@@ -59,7 +59,7 @@ export class ConversationMcp {
   /** Connects anew, as config.yaml says now. Resolves to one line per server. */
   async reload(): Promise<readonly string[]> {
     await this.#use.catch(() => null);
-    if (!this.#current && wantedServers(this.#request).length === 0) return ["No MCP servers are configured."];
+    if (!this.#current && wantedServers(this.#request).length === 0) return ["No MCP servers configured."];
     if (!this.#current) this.#reloaded = await this.#open();
     else await this.#current.reload();
     await this.#current?.settled(FIRST_REQUEST_WAITS_MS);

@@ -28,7 +28,7 @@ const FETCHING_WORDS: Readonly<Record<string, RegExp>> = {
   openssl: /^(?:s_client)$/,
 };
 
-/** Programs that run code given on the line, or print a page given by its address. */
+/** Programs that run code given on the line, or print a page given by URL. */
 const ADDRESS = /\b(?:https?|ftp|wss?):\/\/(?:[^\s/@'"]*@)?(\[[^\]\s]*\]|[^\s/:'"?#)\]]+)/gi;
 const NETWORK_CODE =
   /\b(?:urllib|requests|httpx|aiohttp|http\.client|http\.get|https\.get|socket|fetch\s*\(|axios|net\.connect|URLSession|LWP|Net::HTTP|open-uri)/;

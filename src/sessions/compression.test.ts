@@ -151,7 +151,7 @@ test("a branch may end before any message; every column goes along and the origi
   assert.deepEqual([listed?.branchOf, listed?.chain], ["a", ["b"]]);
 });
 
-test("a branch ends before a turn that somebody else is in the middle of, and names them", async (t) => {
+test("a branch ends before a turn that somebody else is still running, and names them", async (t) => {
   const { store } = await temporaryStore(t);
   const call = { id: "c1", type: "function", function: { name: "terminal", arguments: "{}" } } as const;
   await store.create({ id: "a" });
@@ -162,7 +162,7 @@ test("a branch ends before a turn that somebody else is in the middle of, and na
   await store.append("a", [user("one")], { lease });
   await assert.rejects(store.branch("a", "b0"), {
     code: "conflict",
-    message: /^process 1 on elsewhere is in the middle of the first turn here; nothing was branched\./,
+    message: /^process 1 on elsewhere is still running the first turn here; nothing was branched\./,
   });
   assert.equal(await store.get("b0"), null);
 

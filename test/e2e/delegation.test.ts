@@ -373,7 +373,7 @@ describe("agents beside the conversation, on the screen", { skip: tmuxMissing() 
     await screen.say("start it");
     await screen.waitFor("✓  [2/2] name the colours");
     await screen.say("and then?");
-    await screen.waitFor("Sub-agents are at work");
+    await screen.waitFor("Sub-agents are running");
     slow.resolve();
     const text = await screen.waitFor("That was all.");
     assert.match(text, /┊ 🔀 \[1\/2\] count the files/);

@@ -163,7 +163,7 @@ await withEngine("bubblewrap and Chromium", engines, () => {
         { name: "tool_call", arguments: { name: "browser_navigate", arguments: { url: `localhost:${port}` } } },
       ],
       async () => {
-        const question = await screen.waitFor("do not open it", { history: false });
+        const question = await screen.waitFor("don't open it", { history: false });
         assert.match(question, new RegExp(`open localhost:${port} in the browser`));
         await screen.press("1");
       },
@@ -174,7 +174,7 @@ await withEngine("bubblewrap and Chromium", engines, () => {
     const [written = ""] = await work(
       [{ name: "write_file", arguments: { path: notes, content: "from the agent\n" } }],
       async () => {
-        assert.match(await screen.waitFor("do not write it", { history: false }), /Write outside the sandbox\?/);
+        assert.match(await screen.waitFor("don't write it", { history: false }), /Write outside the sandbox\?/);
         await screen.press("1");
       },
     );

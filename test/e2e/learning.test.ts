@@ -198,7 +198,7 @@ describe("learning", () => {
       await screen.say("/new");
       await screen.waitFor("Start a new conversation?");
       await screen.press("1");
-      await screen.waitFor("A new conversation begins");
+      await screen.waitFor("Started a new conversation");
       await screen.say("/ship-it version 2");
       await screen.waitFor("The skill is right now.");
       const told = server.requests.find(({ raw }) => raw.includes("wrong-command") && raw.includes("version 2"));

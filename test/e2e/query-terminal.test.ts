@@ -32,7 +32,7 @@ describe("hermes chat -q at a terminal", { skip: tmuxMissing() }, () => {
     const questions = [
       [
         { name: "terminal", arguments: { command: "ls", outside: true, reason: "it is there" } },
-        /⚠ Leave the sandbox for this command\?\n {2}ls\nIt would run outside the sandbox\. The agent says why: it is there\nRun it outside\? \[o\]nce, \[r\]est of this run, \[a\]lways, anything else/,
+        /⚠ Run this command outside the sandbox\?\n {2}ls\nIt would run outside the sandbox\. The agent says why: it is there\nRun it outside\? \[o\]nce, \[r\]est of this run, \[a\]lways, anything else/,
       ],
       [
         { name: "write_file", arguments: { path: outside, content: "x" } },

@@ -93,7 +93,7 @@ test("/rollback lists, shows and goes back on the screen; hermes checkpoints kee
     await writeFile(join(at.project, "src", "a.txt"), "the old text\n");
     await screen.waitFor("fake-model");
     await screen.say("/rollback");
-    await screen.waitFor("There are no checkpoints of ~/project yet");
+    await screen.waitFor("No checkpoints of ~/project yet");
     server.script(calls(write("src/a.txt", "the new text\n"), write("src/new.txt", "new\n")), { text: "all written" });
     await screen.say("write");
     await screen.waitFor("all written");
@@ -107,7 +107,7 @@ test("/rollback lists, shows and goes back on the screen; hermes checkpoints kee
     await screen.waitFor("no-such.txt is not in checkpoint");
     await screen.say("/rollback 1");
     const text = await screen.waitFor("To undo this: /rollback");
-    assert.match(text, /Put back:\s+src\/a\.txt[\s\S]*Created since, and left alone:\s+src\/new\.txt/);
+    assert.match(text, /Restored:\s+src\/a\.txt[\s\S]*Created since then \(kept\):\s+src\/new\.txt/);
     assert.equal(await readFile(join(at.project, "src", "a.txt"), "utf8"), "the old text\n");
     const [, hint = ""] = /To remove them too: (\/rollback.*)/.exec(text) ?? [];
     await screen.say(hint.trim());

@@ -73,7 +73,7 @@ describe("the screen while the agent works", { skip: tmuxMissing() }, () => {
     await screen.say("/bg this never ends");
     await screen.waitFor("started: this never ends");
     await screen.say("/stop");
-    await screen.waitFor("Only prompts in the background run");
+    await screen.waitFor("Only background prompts are running");
     const second = /(bg_\S+) started: this never ends/.exec(await screen.text({ history: true }))?.[1] ?? "";
     await screen.say(`/agents stop ${second}`);
     await screen.waitFor("stopped before it was done");
@@ -130,7 +130,7 @@ describe("the screen while the agent works", { skip: tmuxMissing() }, () => {
     for (let tries = 0; asked("look for herons").length === 0 && tries < 1200; tries++) await pause(50);
     await screen.say("other thing");
     await screen.waitFor(/▶ next: other thing/);
-    await screen.waitFor("Sub-agents are at work: your message waits");
+    await screen.waitFor("Sub-agents are running: your message is sent");
     await screen.say("/stop");
     await asked("look for herons")[0]?.clientLeft;
     await screen.waitFor("⏹ stopped");
@@ -162,6 +162,6 @@ describe("the screen while the agent works", { skip: tmuxMissing() }, () => {
     await screen.waitFor("Start a new conversation?", { history: false });
     await screen.press("Up", "Up", "Enter");
     await asked("endless thing")[0]?.clientLeft;
-    await screen.waitFor("A new conversation begins");
+    await screen.waitFor("Started a new conversation");
   });
 });

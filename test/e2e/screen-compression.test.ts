@@ -34,7 +34,7 @@ describe("a long conversation at the screen", { skip: tmuxMissing() }, () => {
     await screen.waitFor("Nothing was changed.");
     assert.ok(!server.requests.some(({ raw }) => isSummary(raw)));
     await screen.say("/compress herons");
-    const text = await screen.waitFor("/undo takes it back");
+    const text = await screen.waitFor("/undo reverts it");
     assert.match(text, /🗜️ 12 messages, about [\d.]+K? tokens → \d+ messages/);
     assert.match(await screen.waitFor("Not in the summary"), /TICKET-77\d/);
     const asked = server.requests.find(({ raw }) => isSummary(raw));
@@ -45,9 +45,9 @@ describe("a long conversation at the screen", { skip: tmuxMissing() }, () => {
     assert.match(usage, /Engine: {9}compressor, context length 128,000, threshold tokens 64,000/);
     assert.match(usage, /compression +1 /);
     await screen.say("/undo");
-    await screen.waitFor("The compression was taken back");
+    await screen.waitFor("Compression undone");
     await screen.say("/compress here 2");
-    await screen.waitFor(/\/undo takes it back[\s\S]*\/undo takes it back/);
+    await screen.waitFor(/\/undo reverts it[\s\S]*\/undo reverts it/);
     await screen.say("and now?");
     await screen.waitFor(/and now\?[\s\S]*end\./);
     assert.match(server.last.raw, /REFERENCE ONLY[\s\S]*Herons\.[\s\S]*## Pinned\\n- The port is 8443/);

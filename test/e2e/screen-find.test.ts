@@ -81,7 +81,7 @@ describe("pickers on the screen", { skip: tmuxMissing() }, () => {
     await screen.waitFor(/^ *Answer 4$/m);
     await screen.press("C-x");
     await screen.press("f");
-    await screen.waitFor(/1\. \(after the last answer: copy everything\)/);
+    await screen.waitFor(/1\. \(after the last answer: copy the whole conversation\)/);
     await screen.type("second");
     await screen.waitFor(/filter: second\n❯ 2\. second of mine[\s\S]*⚕ Answer 4/);
     await screen.press("Enter");

@@ -34,7 +34,7 @@ describe("plain lines", { skip: tmuxMissing() }, () => {
     await using screen = await TerminalScreen.start([], { home, command, columns: 80, rows: 24 });
     await screen.waitFor(/^>/m);
     await screen.say("run mkdir x && rm -r x");
-    await screen.waitFor(/1\. Run it once[\s\S]+4\. No, do not run it/);
+    await screen.waitFor(/1\. Run it once[\s\S]+4\. No, don't run it/);
     await screen.say("4");
     await screen.waitFor(/not allowed|refused|denied/i);
     await screen.say("/nosuch");
@@ -61,7 +61,7 @@ describe("skins", { skip: tmuxMissing() }, () => {
     await screen.waitFor(/broken\.yaml cannot be used: [\s\S]+The default skin is used\./);
     await screen.waitFor(/^❯/m);
     await screen.say("/skin mine");
-    await screen.waitFor("Skin: mine. It is saved as display.skin.");
+    await screen.waitFor("Skin: mine. Saved as display.skin.");
     await screen.waitFor(/^»/m);
     await screen.say("/skin posidon");
     await screen.waitFor('There is no skin "posidon". Did you mean poseidon? Still using mine.');

@@ -78,7 +78,7 @@ describe("the work on the screen", { skip: tmuxMissing() }, () => {
     assert.equal(uncounted(await screen.text({ history: true })), uncounted(before), "everything is where it was");
 
     await screen.say("/undo");
-    await screen.waitFor(/❯ \/undo\n\n↶ One message taken back/);
+    await screen.waitFor(/❯ \/undo\n\n↶ Undid 1 message/);
     await screen.waitFor(/❯ please build/, { history: false });
     assert.match(await screen.styled(), /\u001b\[[\d;]*9m[^\u001b]*The end\.\n\n\u001b\[[\d;]*m/);
   });

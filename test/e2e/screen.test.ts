@@ -89,7 +89,7 @@ describe("the interactive screen", { skip: tmuxMissing() }, () => {
     await screen.press("C-s");
     await screen.say("please clean up");
     assert.match(
-      await screen.waitFor("do not run it"),
+      await screen.waitFor("don't run it"),
       /chmod 666 marker-of-this-test.txt[\s\S]*1\. Run it once[\s\S]*tell the agent why/,
     );
     await screen.press("Enter");
@@ -97,7 +97,7 @@ describe("the interactive screen", { skip: tmuxMissing() }, () => {
     await screen.waitFor("Heard: DENIED");
 
     await screen.say("please clean up again");
-    await screen.waitFor("do not run it", { history: false });
+    await screen.waitFor("don't run it", { history: false });
     await screen.press("1");
     await screen.waitFor(/Heard: "exit_code": ?0/);
 
@@ -135,7 +135,7 @@ describe("the interactive screen", { skip: tmuxMissing() }, () => {
     assert.match(await screen.text({ history: true }), /⏹ stopped/);
 
     await screen.say("/busy queue");
-    await screen.waitFor("puts the message behind");
+    await screen.waitFor("queues the message until");
     await screen.say("slow thing");
     await screen.waitFor("waiting for fake-model", { history: false });
     await screen.say("third thing");
@@ -144,13 +144,13 @@ describe("the interactive screen", { skip: tmuxMissing() }, () => {
     assert.match(await screen.waitFor("Third answered."), /Slow answered\.[\s\S]*Third answered\./);
 
     await screen.say("/busy steer");
-    await screen.waitFor("tells the agent with its next tool result");
+    await screen.waitFor("sends the message along with the next tool result");
     await screen.say("use a tool");
     await screen.waitFor("waiting for fake-model", { history: false });
     await screen.say("be brief");
     await screen.waitFor("↪ be brief");
     await screen.say("/model other");
-    await screen.waitFor(/\/model has to wait until the running turn is over/);
+    await screen.waitFor(/\/model cannot run during a turn/);
     tool.resolve();
     await screen.waitFor("Brief.");
   });
@@ -174,7 +174,7 @@ describe("the interactive screen", { skip: tmuxMissing() }, () => {
     await screen.press("C-c");
     await screen.waitForGone("❯ half a thought");
     await screen.press("C-c");
-    await screen.waitFor("press Ctrl+C again to leave");
+    await screen.waitFor("press Ctrl+C again to quit");
     await screen.press("C-c");
     assert.equal(await screen.exitCode(), 0);
     await screen.waitFor("Resume this conversation with:");
@@ -190,7 +190,7 @@ describe("the interactive screen", { skip: tmuxMissing() }, () => {
     await screen.say("be refused");
     await screen.waitFor(/⚠ .*key/i);
     await screen.say("/new now");
-    await screen.waitFor("A new conversation begins");
+    await screen.waitFor("Started a new conversation");
     await screen.say("remember the heron");
     await screen.waitFor("A heron.");
     await screen.say("/title Birds");
@@ -203,16 +203,16 @@ describe("the interactive screen", { skip: tmuxMissing() }, () => {
     await screen.say("/hello");
     await screen.waitFor("quick-42");
     await screen.say("/new now Fish");
-    await screen.waitFor("A new conversation begins: Fish");
+    await screen.waitFor("Started a new conversation: Fish");
     await screen.type("/resume Bir");
     await screen.waitFor(/^ *→ Birds/m, { history: false });
     await screen.press("Enter");
     await screen.press("Enter");
     await screen.waitFor("resumed Birds, 2 messages");
     await screen.say("/undo");
-    await screen.waitFor("Take the last message back?");
+    await screen.waitFor("Undo the last message?");
     await screen.press("1");
-    await screen.waitFor("One message taken back");
+    await screen.waitFor("Undid 1 message");
     await screen.waitFor(/❯ remember the heron\s*\n─+\n⚕ /, { history: false });
     await screen.press("C-c");
     await screen.say("/model no-such-provider:x --provider nowhere");

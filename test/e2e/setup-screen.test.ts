@@ -57,7 +57,7 @@ describe("the first five minutes", { skip: tmuxMissing() }, () => {
       /OpenRouter[\s\S]*Anthropic[\s\S]*OpenAI[\s\S]*Google[\s\S]*A server on this machine[\s\S]*Another OpenAI-compatible/,
     );
     await screen.say("another open");
-    await screen.waitFor("Address of the server");
+    await screen.waitFor("Server URL");
     await screen.say(url);
     await screen.waitFor("API key for 127.0.0.1");
     await screen.type("wrong-key-123");
@@ -90,7 +90,7 @@ describe("the first five minutes", { skip: tmuxMissing() }, () => {
     const list = await screen.waitFor("Which provider?", { history: false });
     assert.match(list, /❯ OpenRouter[\s\S]*more; type to search\s+↑↓ move/);
     await screen.say("qwen");
-    await screen.waitFor("API key for Alibaba Cloud (Qwen) (not shown; Enter = another provider):");
+    await screen.waitFor("API key for Alibaba Cloud (Qwen) (not shown; Enter = choose another provider):");
     await screen.type("some-secret");
     await screen.press("C-c");
     assert.equal(await screen.exitCode(), 1);
@@ -109,7 +109,7 @@ describe("the first five minutes", { skip: tmuxMissing() }, () => {
     await screen.press("Enter");
     await screen.waitFor("Which provider?", { history: false });
     await screen.say("another open");
-    await screen.waitFor("Address of the server");
+    await screen.waitFor("Server URL");
     await screen.say(model.url);
     await screen.waitFor("Which model?", { history: false });
     await screen.press("Enter");

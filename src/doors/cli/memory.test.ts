@@ -177,7 +177,7 @@ test("status shows both stores, and off clears the provider", async (t) => {
   assert.equal(
     await say("status"),
     "✓ ~/.hermes/memories/MEMORY.md  0% — 3/2,200 chars, 1 entry\n" +
-      "✗ ~/.hermes/memories/USER.md  0% — 0/1,375 chars, 0 entries  (switched off)\n" +
+      "✗ ~/.hermes/memories/USER.md  0% — 0/1,375 chars, 0 entries  (disabled)\n" +
       "External provider: local\n  ~/.hermes/memory-local.db: nothing kept yet\nApproval of writes: on\n",
   );
   assert.equal(await say(), await say("status"));

@@ -222,9 +222,7 @@ async function showStore(memory: Memory, ctx: CliContext, { target, json }: Memo
     });
     return;
   }
-  ctx.io.out(
-    `${ctx.home.display(memory.fileOf(target))}  ${usage}${memory.isEnabled(target) ? "" : "  (switched off)"}\n`,
-  );
+  ctx.io.out(`${ctx.home.display(memory.fileOf(target))}  ${usage}${memory.isEnabled(target) ? "" : "  (disabled)"}\n`);
   const width = String(rows.length).length;
   for (const { n, text, written, threats } of rows) {
     const lines = text.split("\n").map((line) => " ".repeat(width + 4) + oneLine(line));
@@ -262,7 +260,7 @@ export async function status(memory: Memory, ctx: CliContext, { json }: { readon
       chars === null
         ? `cannot be read: ${problem}`
         : `${longUsage(chars, limit)}, ${entries === 1 ? "1 entry" : `${entries} entries`}`;
-    ctx.io.out(`${enabled ? "✓" : "✗"} ${ctx.home.display(file)}  ${fill}${enabled ? "" : "  (switched off)"}\n`);
+    ctx.io.out(`${enabled ? "✓" : "✗"} ${ctx.home.display(file)}  ${fill}${enabled ? "" : "  (disabled)"}\n`);
   }
   printProvider(ctx, external);
   ctx.io.out(`Approval of writes: ${write_approval ? "on" : "off"}${pending > 0 ? `, ${pending} waiting` : ""}\n`);

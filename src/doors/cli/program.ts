@@ -55,7 +55,7 @@ export const SUBCOMMANDS: readonly Subcommand[] = [
     summary: "run many prompts and keep what the agent did as trajectories",
     load: () => import("./batch.ts"),
   },
-  { name: "bundles", summary: "several skills under one command", load: () => import("./skills-bundled.ts") },
+  { name: "bundles", summary: "list skill bundles", load: () => import("./skills-bundled.ts") },
   {
     name: "checkpoints",
     summary: "copies of your files before the agent changed them: how many, how large, remove them",

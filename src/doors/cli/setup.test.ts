@@ -285,7 +285,7 @@ describe("hermes setup", () => {
     const first = await setUp(home, [CUSTOM, url, "small"], { args: ["--quick"] });
     assert.equal(first.code, 0, first.shown);
     const second = await setUp(home, [], { args: ["--quick"] });
-    assert.match(second.shown, /^Nothing is missing: small at custom/);
+    assert.match(second.shown, /^Nothing to set up: small at custom/);
   });
 
   test("--reset asks, keeps the old file and the keys, and leaves a file as in a new home", async (t) => {

@@ -35,7 +35,7 @@ export function defineModel(command: Command, ctx: CliContext): void {
       if (options.refresh) {
         const trouble = await refreshFacts(ctx.home, { fetch, now: () => systemClock.now() }, { force: true });
         if (trouble !== null) throw new ExitError(1, `${trouble}`);
-        ctx.io.out("✓ The list of models is up to date.\n");
+        ctx.io.out("✓ Model list updated.\n");
         if (!isInteractive(ctx)) return;
       }
       if (!isInteractive(ctx)) throw new ExitError(1, `hermes model needs a terminal. Without one:\n${byHand()}`);

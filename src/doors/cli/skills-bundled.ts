@@ -170,8 +170,7 @@ async function find(name: string, ctx: CliContext): Promise<Bundle> {
 async function list({ json }: Flags, ctx: CliContext): Promise<void> {
   const bundles = [...(await load(ctx)).values()];
   if (json) return printJson(ctx, { bundles });
-  if (bundles.length === 0)
-    ctx.io.out("There are no bundles. hermes bundles create NAME --skill A --skill B makes one.\n");
+  if (bundles.length === 0) ctx.io.out("No bundles yet. Create one: hermes bundles create NAME --skill A --skill B\n");
   const width = Math.max(0, ...bundles.map(({ slug }) => slug.length));
   for (const { slug, skills, description } of bundles) {
     ctx.io.out(`/${slug.padEnd(width)}  ${skills.join(", ")}${description === "" ? "" : `  — ${description}`}\n`);

@@ -141,8 +141,8 @@ test("/image says what is wrong and attaches nothing by halves", async (t) => {
   for (const line of ["gone.png", "a.png gone.png", "notes.txt", "a.png drawing.svg", "cut.png"])
     assert.equal(await attachments.attachLine(line), null);
   assert.equal(attachments.count, 0);
-  assert.match(heard[0] ?? "", /warning: There is no such file: gone\.png/);
-  assert.match(heard[1] ?? "", /warning: There is no such file: gone\.png/);
+  assert.match(heard[0] ?? "", /warning: No such file: gone\.png/);
+  assert.match(heard[1] ?? "", /warning: No such file: gone\.png/);
   assert.match(heard[2] ?? "", /notes\.txt is not an image/);
 });
 

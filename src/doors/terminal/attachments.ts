@@ -108,7 +108,7 @@ export class Attachments implements Component {
       const { isPictureName, readDropped } = await import("./dropped-paths.ts");
       const { files, rest } = await readDropped(line, this.#places(), { anyName: true });
       const [next = ""] = rest.split(/\s/, 1);
-      if (files.length === 0 || isPictureName(next)) throw new Error(`There is no such file: ${next || line}`);
+      if (files.length === 0 || isPictureName(next)) throw new Error(`No such file: ${next || line}`);
       const added = this.add(await picturesOf(files.map(({ path }) => path)));
       this.#options.transcript.dim(`📎 ${added.map(({ name, number }) => `Image #${number}: ${name}`).join(", ")}`);
       return rest;

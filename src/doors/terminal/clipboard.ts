@@ -29,7 +29,7 @@ export async function copyText(text: string, facts: ClipboardFacts): Promise<str
   const encoded = Buffer.from(text, "utf8").toString("base64");
   if (encoded.length > OSC52_LIMIT) {
     throw new Error(
-      "The text is too long for the terminal's clipboard, and no clipboard program (wl-copy, xclip, xsel) is there.",
+      "The text is too long for the terminal's clipboard, and no clipboard program (wl-copy, xclip, xsel) is installed.",
     );
   }
   facts.write(`\u001b]52;c;${encoded}\u0007`);
@@ -75,7 +75,7 @@ export async function readClipboard(environment: Environment): Promise<Held> {
     isThere ||= held !== null;
     if (held !== null && held !== "empty") return held;
   }
-  if (isThere) return { type: "nothing", why: "The clipboard holds neither a picture nor a text." };
+  if (isThere) return { type: "nothing", why: "The clipboard contains no picture or text." };
   const advice = {
     darwin: "pngpaste or osascript",
     win32: "PowerShell",
@@ -177,11 +177,11 @@ function output(program: string, args: readonly string[], environment: Environme
       child.kill("SIGKILL");
       reject(new Error(why));
     };
-    const late = setTimeout(() => giveUp(`The clipboard did not answer: ${program} came to no end.`), TIME_MS);
+    const late = setTimeout(() => giveUp(`The clipboard did not respond: ${program} timed out.`), TIME_MS);
     child.stdout.on("data", (piece: Buffer) => {
       pieces.push(piece);
       size += piece.length;
-      if (size > MAX_BYTES) giveUp("What the clipboard holds is too large: 50 MB are allowed.");
+      if (size > MAX_BYTES) giveUp("The clipboard content is too large (limit: 50 MB).");
     });
     const end = (result: Buffer | null) => {
       clearTimeout(late);

@@ -88,7 +88,7 @@ export function commandContext(parts: SurfaceParts): CommandContext {
         `${title}\n${detail}`,
         [
           { label: t("Yes"), value: "once" },
-          { label: t("Yes, and do not ask again"), value: "always" },
+          { label: t("Yes, and don't ask again"), value: "always" },
           { label: t("No"), value: "cancel" },
         ],
         { selected: 2, timeoutMs: CONFIRM_MS },

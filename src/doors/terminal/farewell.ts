@@ -100,7 +100,7 @@ function exitSummary(facts: SummaryFacts): string {
     ...(facts.title ? [`  ${hermesCommand(`-c ${JSON.stringify(facts.title)}${profile}`)}`] : []),
   ];
   return [
-    ...(facts.lost ? ["This conversation was kept in memory only and is gone."] : goingOn),
+    ...(facts.lost ? ["This conversation was kept in memory only and was not saved."] : goingOn),
     "",
     `Session:   ${facts.sessionId}`,
     ...(facts.title ? [`Title:     ${facts.title}`] : []),
@@ -122,5 +122,5 @@ export async function lastLook(agent: Agent, seconds: number, say: (line: string
   }, seconds * 1000);
   const lines = await agent.saveMemories().finally(() => clearTimeout(timer));
   for (const line of lines) say(`  ${line}`);
-  if (late && lines.length === 0) say("  No answer yet; it is made up for when you resume this conversation.");
+  if (late && lines.length === 0) say("  No answer yet; this will be done when you resume the conversation.");
 }

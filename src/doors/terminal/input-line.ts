@@ -44,7 +44,7 @@ export class InputLine {
       display: options.display,
       withoutKeys: options.withoutKeys,
       onTrouble: (error) =>
-        options.onWarning(`The paste is not kept as a file (${reason(error)}); its text is sent all the same.`),
+        options.onWarning(`The paste could not be saved as a file (${reason(error)}); its text is sent anyway.`),
     });
     this.editor = new PromptEditor(tui, new InputHistory(), options);
     this.editor.onSubmit = (text) => void this.#submit(text);
@@ -114,7 +114,7 @@ export class InputLine {
     }
     const { text, missing } = await this.#pastes.expand(typed);
     for (const placeholder of missing)
-      this.#options.onWarning(`The file behind ${placeholder} is gone; its text is missing.`);
+      this.#options.onWarning(`The file for ${placeholder} no longer exists; its text is missing.`);
     if (text !== typed) this.#keepTyped(text, typed);
     this.#options.onSubmit(text);
     await this.#remember(typed);

@@ -78,17 +78,17 @@ function overlay(letter: "m" | "s" | "t" | "f" | "?", action: string, command: s
 }
 
 const KEYS: readonly KeyRow[] = [
-  { ...ofInput, shown: "Enter", help: "send; in a menu, take the row" },
+  { ...ofInput, shown: "Enter", help: "send; in a menu, choose the row" },
   { ...ofInput, shown: "Alt+Enter, Ctrl+J, or \\ at the end of the line", help: "new line" },
   {
     ...ofInput,
     shown: "Tab",
-    help: "complete a command, a path, a project file after @, or the shadow of an earlier input",
+    help: "complete a command, a path, a project file after @, or accept the grey suggestion",
   },
   {
     ...ofInput,
     shown: "!command",
-    help: "run a shell command; its output goes along with your next message (!!command: only shown)",
+    help: "run a shell command and send its output with your next message (!!command: show only)",
   },
   {
     keys: ["backspace"],
@@ -106,7 +106,7 @@ const KEYS: readonly KeyRow[] = [
     },
     ...write,
     shown: "Up, Down",
-    help: "earlier inputs, kept between starts; Up on an empty line takes a queued message back",
+    help: "input history; Up on an empty line takes back a queued message",
   },
   {
     keys: ["ctrl+r"],
@@ -168,7 +168,7 @@ const KEYS: readonly KeyRow[] = [
     run: (screen) => screen.submit("/undo"),
     ...steer,
     shown: "Esc Esc",
-    help: "on an empty line, take your last message back and edit it",
+    help: "on an empty line, edit and resend your last message",
   },
   {
     keys: ["shift+tab"],
@@ -192,7 +192,7 @@ const KEYS: readonly KeyRow[] = [
     run: (screen) => screen.submit("/tasks"),
     ...steer,
     shown: "Ctrl+X b",
-    help: "show and stop background prompts, sub-agents and processes",
+    help: "show and stop sub-agents, background prompts and processes",
   },
   {
     keys: ["ctrl+c"],
@@ -200,7 +200,7 @@ const KEYS: readonly KeyRow[] = [
     anywhere: true,
     ...steer,
     shown: "Ctrl+C",
-    help: "stop the running turn; clear the input; on an empty line, twice leaves",
+    help: "stop the running turn, clear the input; twice on an empty line: quit",
   },
   {
     keys: ["ctrl+o"],
@@ -208,7 +208,7 @@ const KEYS: readonly KeyRow[] = [
     run: (screen) => screen.openCalls(),
     ...look,
     shown: "Ctrl+O",
-    help: "open or close the output of the last tool calls",
+    help: "show or hide the output of recent tool calls",
   },
   {
     keys: ["ctrl+t"],
@@ -216,7 +216,7 @@ const KEYS: readonly KeyRow[] = [
     run: (screen) => screen.toggleThinking(),
     ...look,
     shown: "Ctrl+T",
-    help: "show or hide thinking; when idle, that of the last turn",
+    help: "show or hide thinking (when idle: of the last turn)",
   },
   {
     keys: ["ctrl+l"],
@@ -229,8 +229,8 @@ const KEYS: readonly KeyRow[] = [
   },
   ...overlay("m", "pick_model", "/model", "choose the model"),
   ...overlay("s", "pick_session", "/sessions", "resume an earlier conversation"),
-  ...overlay("t", "pick_tools", "/tools switch", "switch toolsets on and off"),
-  ...overlay("f", "fork", "/fork", "go back to one of your messages, in a copy"),
+  ...overlay("t", "pick_tools", "/tools switch", "enable and disable toolsets"),
+  ...overlay("f", "fork", "/fork", "fork from one of your messages"),
   ...overlay("?", "show_keys", "/keys", "this list"),
   {
     keys: ["ctrl+z"],
@@ -239,7 +239,7 @@ const KEYS: readonly KeyRow[] = [
     run: (screen) => screen.suspend(),
     ...leave,
     shown: "Ctrl+Z",
-    help: "back to the shell; fg returns",
+    help: "suspend to the shell; fg returns",
   },
   {
     keys: ["ctrl+d"],
@@ -254,7 +254,7 @@ const KEYS: readonly KeyRow[] = [
     run: (screen) => screen.leave(0),
     ...leave,
     shown: "Ctrl+D",
-    help: "leave, on an empty line",
+    help: "quit, on an empty line",
   },
 ];
 
@@ -332,7 +332,7 @@ export class KeyActions {
         input.draft = "";
         return attachments.clear();
       case "arm_exit":
-        return this.#screen.say("press Ctrl+C again to leave");
+        return this.#screen.say("press Ctrl+C again to quit");
       case "force_exit":
         return this.#screen.leave(130);
       case "exit":

@@ -15,7 +15,7 @@ import type { Transcript } from "./transcript.ts";
 export function introduce(conversation: OpenAgent, transcript: Transcript, display: Config["display"]): void {
   if (conversation.demo && !conversation.resumed) transcript.info(WHAT_IT_IS);
   for (const note of conversation.notes) transcript.dim(note);
-  if (conversation.yolo) transcript.warn("YOLO: dangerous commands run without a question. /yolo turns it off.");
+  if (conversation.yolo) transcript.warn("YOLO: dangerous commands run without asking. /yolo turns it off.");
   showRecap(conversation, transcript, display);
 }
 
@@ -233,31 +233,31 @@ const WHAT_IT_IS =
 
 // One of these is shown at start.
 const TIPS: readonly string[] = [
-  "Type while the agent works: by default it stops and listens. /busy queue lets it finish first, /busy steer tells it on the way.",
-  "/queue TEXT says something when the running turn is over; /steer TEXT reaches the agent with its next tool result.",
-  "Alt+Enter, Ctrl+J or a backslash before Enter begin a new line.",
-  "Ctrl+R searches what you typed before; Up and Down walk through it.",
+  "You can type while the agent works: by default Enter interrupts it. /busy queue lets it finish first, /busy steer adds your message to the running turn.",
+  "/queue TEXT is sent when the turn ends; /steer TEXT reaches the agent with its next tool result.",
+  "Alt+Enter, Ctrl+J or a backslash before Enter start a new line.",
+  "Ctrl+R searches your input history; Up and Down step through it.",
   "Ctrl+G opens your draft in $EDITOR.",
-  "Ctrl+S stashes the draft; pressed again it restores it.",
-  "Esc twice on an empty line takes your last message back for editing.",
-  "/undo takes the last exchange back, /retry asks the same again.",
-  "/branch goes on in a copy: the conversation so far stays as it is.",
-  "/resume lists earlier conversations; /resume 3 takes the third one.",
-  "hermes -c resumes your newest conversation.",
-  "@ completes a file of the project, Tab completes paths.",
+  "Ctrl+S stashes the draft; press it again to restore it.",
+  "Esc twice on an empty line lets you edit and resend your last message.",
+  "/undo removes the last exchange, /retry resends your last message.",
+  "/branch continues in a copy; the original conversation is not changed.",
+  "/resume lists earlier conversations; /resume 3 opens the third one.",
+  "hermes -c resumes your latest conversation.",
+  "@ completes project files, Tab completes paths.",
   "/model switches the model for this conversation; --global makes it the default.",
-  "/usage shows tokens and money by purpose.",
-  "Ctrl+V attaches the picture on the clipboard; a picture dropped on the screen or named as @pic.png goes along, too.",
-  "/copy puts the last answer on the clipboard, /copy 2 the one before.",
-  "A big paste becomes a short placeholder; the model gets the whole text.",
-  "Ctrl+O opens the output of the last tool calls, Ctrl+T the model's thinking.",
-  "/details expanded shows the output of tool calls as they happen; /details collapsed folds them again.",
-  "/verbose changes how much of the tool feed is shown.",
-  "/reasoning show opens the model's thinking; /reasoning high makes it think harder.",
+  "/usage shows tokens and cost by purpose.",
+  "Ctrl+V attaches the picture on the clipboard; you can also drop a file on the screen or type @pic.png.",
+  "/copy copies the last answer to the clipboard, /copy 2 the one before.",
+  "A long paste is shown as a placeholder; the model gets the full text.",
+  "Ctrl+O shows the output of recent tool calls, Ctrl+T the model's thinking.",
+  "/details expanded shows tool output as it happens; /details collapsed folds it again.",
+  "/verbose sets how much of the tool feed is shown.",
+  "/reasoning show displays the model's thinking; /reasoning high makes it think harder.",
   "/yolo runs dangerous commands without asking, in this conversation only.",
-  "quick_commands in config.yaml makes slash commands of your own.",
-  "A question can come from a pipe: cat question.txt | hermes -z -",
-  "Ctrl+C stops the agent; twice on an empty line it leaves.",
+  "Define your own slash commands in config.yaml: quick_commands.",
+  "Pipe a question in: cat question.txt | hermes -z -",
+  "Ctrl+C stops the agent; twice on an empty line quits.",
 ];
 
 function pickTip(random: () => number): string {
@@ -268,8 +268,8 @@ function pickTip(random: () => number): string {
 
 const HINTS = {
   busy_input_prompt:
-    "Enter while the agent works stops it and says the new message. /busy queue waits for the end, /busy steer tells it on the way.",
-  tool_progress_prompt: "These lines are the tools at work. /verbose shows less or more of them.",
+    "Enter while the agent works stops it and sends the new message. /busy queue waits for the turn to end, /busy steer adds the message to the running turn.",
+  tool_progress_prompt: "Each of these lines is a tool call. /verbose shows more or fewer of them.",
 } as const;
 
 export type HintName = keyof typeof HINTS;

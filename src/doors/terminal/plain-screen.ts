@@ -156,7 +156,7 @@ class PlainScreen {
       case "interrupt":
         return this.#conversation?.agent.interrupt("stopped by the user");
       case "arm_exit":
-        return this.#say(t("press Ctrl+C again to leave"));
+        return this.#say(t("press Ctrl+C again to quit"));
       default:
         return this.#leave(130);
     }
@@ -250,7 +250,7 @@ class PlainScreen {
     const hint = ({ hint = "" }: PickItem<T>) =>
       hint === "" ? "" : ` (${typeof hint === "string" ? hint : hint.join(", ")})`;
     const rows = items.map((item, at) => `  ${at + 1}. ${item.label.trim()}${hint(item)}`);
-    const typed = await this.#line([said(title), ...rows, t("Number, or Enter for none:")].join("\n"));
+    const typed = await this.#line([said(title), ...rows, t("Number, or Enter to cancel:")].join("\n"));
     return items[Number(typed?.trim() || 0) - 1]?.value ?? null;
   }
 
@@ -277,7 +277,7 @@ class PlainScreen {
     const self = this;
     const commands = () => commandsOf(this.#registry, request, this.#surface);
     const fullScreen = () => {
-      throw new Error(t("this needs the full screen, which plain mode does not have."));
+      throw new Error(t("this needs the full screen and is not available in plain mode."));
     };
     return {
       home: request.home,
@@ -313,7 +313,7 @@ class PlainScreen {
       startSession: async ({ title }) => {
         const conversation = await this.#open(undefined);
         if (title) await conversation.setTitle(title);
-        this.#say("A new conversation begins.");
+        this.#say("Started a new conversation.");
       },
       resumeSession: async (id) => void (await this.#open({ name: id })),
       commands: () => helpText(commands().all()),
@@ -355,7 +355,7 @@ class PlainScreen {
   }
 
   #ready(): OpenAgent {
-    if (this.#conversation === null) throw new Error(t("The conversation is not open yet; try again in a moment."));
+    if (this.#conversation === null) throw new Error(t("The conversation is still opening; try again in a moment."));
     return this.#conversation;
   }
 
@@ -404,7 +404,7 @@ function approvalItems(question: ApprovalQuestion): PickItem<AnswerTo<ApprovalQu
 function confirmItems(onceOnly: boolean | undefined): PickItem<"once" | "always" | "cancel">[] {
   return [
     { label: t("Yes"), value: "once" },
-    ...(onceOnly ? [] : [{ label: t("Yes, and do not ask again"), value: "always" as const }]),
+    ...(onceOnly ? [] : [{ label: t("Yes, and don't ask again"), value: "always" as const }]),
     { label: t("No"), value: "cancel" },
   ];
 }

@@ -87,11 +87,11 @@ for (const [allowAlways, key, choice] of numbers) {
 }
 
 const wordings: readonly [about: Parameters<typeof approval>[0], ...shown: RegExp[]][] = [
-  [{}, /⚠ Dangerous command: force push/, /1\. Run it once/, /No, do not run it/],
-  [{ about: "leaving" }, /⚠ Leave the sandbox for this command\?/, /1\. Run it outside once/, /No, do not run it/],
-  [{ about: "outside write" }, /⚠ Write outside the sandbox\?/, /1\. Write it once/, /No, do not write it/],
-  [{ about: "address" }, /⚠ force push/, /1\. Open it once/, /No, do not open it/],
-  [{ about: "own change" }, /⚠ force push/, /1\. Save it once/, /No, do not save it/],
+  [{}, /⚠ Dangerous command: force push/, /1\. Run it once/, /No, don't run it/],
+  [{ about: "leaving" }, /⚠ Run this command outside the sandbox\?/, /1\. Run it outside once/, /No, don't run it/],
+  [{ about: "outside write" }, /⚠ Write outside the sandbox\?/, /1\. Write it once/, /No, don't write it/],
+  [{ about: "address" }, /⚠ force push/, /1\. Open it once/, /No, don't open it/],
+  [{ about: "own change" }, /⚠ force push/, /1\. Save it once/, /No, don't save it/],
   [{ about: "other" }, /⚠ force push/, /1\. Run it once/],
 ];
 for (const [extra = {}, ...shown] of wordings) {

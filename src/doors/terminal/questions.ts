@@ -205,7 +205,7 @@ export class Questions {
       ...question.choices.map((choice) => ({ label: choice, value: choice })),
       { label: t("Other ..."), value: null },
     ];
-    const title = `? ${question.question}${question.multiSelect ? " (blank marks, Enter takes)" : ""}`;
+    const title = `? ${question.question}${question.multiSelect ? " (Space selects, Enter confirms)" : ""}`;
     this.#choose(
       title,
       rows,
@@ -340,7 +340,7 @@ function approvalChoices(question: ApprovalQuestion): Choice<AnswerTo<ApprovalQu
       : [
           {
             label: t("Allow for this session"),
-            hint: t('everything of the kind "{kind}"', { kind: question.patternKey }),
+            hint: t('all "{kind}" actions', { kind: question.patternKey }),
             value: "session" as const,
           },
         ]),
@@ -348,7 +348,7 @@ function approvalChoices(question: ApprovalQuestion): Choice<AnswerTo<ApprovalQu
       ? [
           {
             label: t("Always allow"),
-            hint: t("kept in {place}", { place: question.keptIn ?? "config.yaml" }),
+            hint: t("saved in {place}", { place: question.keptIn ?? "config.yaml" }),
             value: "always" as const,
           },
         ]
@@ -360,7 +360,7 @@ function approvalChoices(question: ApprovalQuestion): Choice<AnswerTo<ApprovalQu
 
 const confirmChoices = (): Choice<"once" | "always" | "cancel">[] => [
   { label: t("Yes, once"), value: "once" },
-  { label: t("Yes, and never ask again"), value: "always" },
+  { label: t("Yes, and don't ask again"), value: "always" },
   { label: t("No, cancel"), value: "cancel" },
 ];
 
@@ -386,6 +386,6 @@ function outcome(question: Question, value: AnswerTo<Question>): string {
 const titleOf = (question: Question) => (question.kind === "confirm" ? question.title : question.kind);
 
 const silence = (question: Question) =>
-  question.kind === "approval" ? `not allowed: ${oneLine(question.command)}` : "the agent goes on without it";
+  question.kind === "approval" ? `not allowed: ${oneLine(question.command)}` : "the agent continues without it";
 
 const oneLine = (text: string) => cut(revealed(text).replace(/\s+/g, " "), 100);

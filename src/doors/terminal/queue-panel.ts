@@ -18,7 +18,7 @@ export function queueLines(texts: readonly string[], width: number, theme: Theme
   const lines = texts.slice(0, LINES).map((text) => t("▶ next: {text}", { text: oneLine(text) }));
   const more = texts.length - lines.length;
   if (more > 0) lines.push(t("▶ and {count} more", { count: more }));
-  if (lines.length > 0) lines.push(`  ${t("Ctrl+X q edits the queue, Up takes the last message back")}`);
+  if (lines.length > 0) lines.push(`  ${t("Ctrl+X q edits the queue, Up takes back the last message")}`);
   return lines.map((line) => theme.dim(cut(line, width)));
 }
 

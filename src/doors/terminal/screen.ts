@@ -294,7 +294,7 @@ class Screen {
     const became = this.#turns.say(input);
     if (became === "steered") this.#transcript.dim(`↪ ${this.#request.home.redact.fromUser(text).text}`);
     if (became === "queued" && this.#ready().agent.activeChildren > 0)
-      this.#transcript.dim("Sub-agents are at work: your message waits for the end of the turn. /stop ends them.");
+      this.#transcript.dim("Sub-agents are running: your message is sent when the turn ends. /stop stops them.");
     if (became !== "started") this.#hint("busy_input_prompt");
     this.#refresh();
   }
@@ -408,7 +408,7 @@ class Screen {
     await this.#open(resume);
     this.#attachments.renumber();
     if (title) await this.#ready().setTitle(title);
-    this.#transcript.dim(resume ? "─".repeat(20) : `A new conversation begins${title ? `: ${title}` : ""}.`);
+    this.#transcript.dim(resume ? "─".repeat(20) : `Started a new conversation${title ? `: ${title}` : ""}.`);
   }
 
   async #quit(deleteSession: boolean): Promise<void> {
@@ -476,7 +476,7 @@ class Screen {
   }
 
   #ready(): OpenAgent {
-    if (this.#conversation === null) throw new Error("The conversation is not open yet; try again in a moment.");
+    if (this.#conversation === null) throw new Error("The conversation is still opening; try again in a moment.");
     return this.#conversation;
   }
 

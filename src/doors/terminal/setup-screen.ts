@@ -8,18 +8,18 @@ export async function setUpOnScreen(word: string, parts: SurfaceParts): Promise<
   const section = SECTIONS.find((name) => name === word);
   if (word !== "" && section === undefined)
     return parts.warn(`There is no section "${word}". Sections: ${SECTIONS.join(", ")}.`);
-  if (section === "tools") return transcript.info("/tools switches toolsets on and off.");
+  if (section === "tools") return transcript.info("Use /tools to enable and disable toolsets.");
   const setup = {
     home: request.home,
     surface: surfaceOf(parts),
     fetch,
-    tools: async () => transcript.info("/tools switches toolsets on and off."),
+    tools: async () => transcript.info("Use /tools to enable and disable toolsets."),
   };
   const { saved, connected, cancelled } = await runSetup(setup, { section });
   const what = saved.length === 0 ? "nothing was saved" : `saved: ${[...new Set(saved)].join(", ")}`;
   if (cancelled) transcript.info(`Setup was cancelled; ${what}.`);
   if (connected === null) {
-    if (saved.length > 0 && !cancelled) transcript.info("New conversations use it: /new starts one.");
+    if (saved.length > 0 && !cancelled) transcript.info("It applies to new conversations: /new");
     return;
   }
   const [now = ""] = (await parts.conversation().switchModel(connected)).split("\n"); // the rest was said by setup

@@ -51,7 +51,7 @@ test("a shell line runs in the conversation's folder, shows its output and exit 
   const { chat, shell, shown } = await rig(t);
   assert.equal(await shell.run("!echo one; echo two > made.txt; exit 3"), true);
   await access(join(chat.project, "made.txt"));
-  assert.match(shown(), /^! echo one; .*\n {2}one\n {2}exit 3 · .*goes along with your next message$/);
+  assert.match(shown(), /^! echo one; .*\n {2}one\n {2}exit 3 · .*sent with your next message$/);
   assert.equal(chat.server.requests.length, 0);
   assert.deepEqual(shell.attached, ["echo one; echo two > made.txt; exit 3"]);
   const context = shell.take();
@@ -91,5 +91,5 @@ test("a running shell line shows its last lines and can be stopped; two do not r
 test("a long output is shown by its beginning and its end", async (t) => {
   const { shell, shown } = await rig(t);
   await shell.run("!seq 1 1000");
-  assert.match(shown(), /\n {2}20\n {2}… 940 lines left out\n {2}961\n/);
+  assert.match(shown(), /\n {2}20\n {2}… 940 lines omitted\n {2}961\n/);
 });

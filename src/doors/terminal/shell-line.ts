@@ -59,7 +59,7 @@ export class ShellLines {
     const block = new ShellBlock(line.command, theme);
     show(block);
     if (this.#running) {
-      block.finish(t("another command is still running; stop it with Esc first"), true);
+      block.finish(t("another command is still running; press Esc to stop it first"), true);
       onChange();
       return true;
     }
@@ -77,7 +77,7 @@ export class ShellLines {
       });
       const seconds = exactDuration((now() - began) / 1000);
       const end = result.interrupted ? t("stopped") : t("exit {code}", { code: result.exitCode });
-      const sent = line.attach ? ` · ${t("goes along with your next message")}` : "";
+      const sent = line.attach ? ` · ${t("sent with your next message")}` : "";
       block.finish(`${end} · ${seconds}${sent}`, result.exitCode !== 0);
       if (line.attach)
         this.#attached.push({ command: line.command, text: await contextOf(line.command, result, redact) });
@@ -176,7 +176,7 @@ export class ShellBlock extends CachedBlock {
     const head = wrapColumns(`! ${this.#command}`, width).map(user);
     const shown = printable(this.#output).trimEnd();
     const lines = shown === "" ? [] : wrapColumns(shown, Math.max(1, width - 2)).map((line) => `  ${line}`);
-    const note = (left: number) => dim(cut(`  ${t("… {count} lines left out", { count: left })}`, width));
+    const note = (left: number) => dim(cut(`  ${t("… {count} lines omitted", { count: left })}`, width));
     if (!this.#end) {
       const tail = lines.slice(-TAIL_ROWS);
       const above = lines.length > tail.length || this.#dropped ? [dim("  …")] : [];

@@ -31,9 +31,9 @@ describe("the name of a language", () => {
 describe("a text", () => {
   test("is translated with its places filled, and stays English where nobody translated it", async () => {
     await useLanguage("zh_CN");
-    assert.equal(t("kept in {place}", { place: "config.yaml" }), "保存在 config.yaml");
+    assert.equal(t("saved in {place}", { place: "config.yaml" }), "保存在 config.yaml");
     assert.equal(t("nobody translated {this}", { this: "one" }), "nobody translated one");
-    assert.equal(said("Skin: ares. It is saved as display.skin."), "皮肤：ares。已保存为 display.skin。");
+    assert.equal(said("Skin: ares. Saved as display.skin."), "皮肤：ares。已保存为 display.skin。");
     assert.equal(said("Title: {title} $& {"), "标题：{title} $& {");
     assert.equal(said("Session:  1\n  Running:  no\n"), "会话：  1\n  运行中：no\n");
     assert.equal(said("17 tools"), "17 个工具");

@@ -16,9 +16,9 @@ export const nextMode = (mode: WorkMode): WorkMode =>
   WORK_MODES[(WORK_MODES.indexOf(mode) + 1) % WORK_MODES.length] ?? "ask";
 
 export const MODE_WORDS: Readonly<Record<WorkMode, string>> = {
-  ask: "Ask: dangerous commands and guarded files are asked about.",
-  "accept-edits": "Accept edits: files of this project are written without asking.",
-  plan: "Plan: reading only; writes and commands that may change something are refused.",
+  ask: "Ask: Hermes asks before dangerous commands and before writing protected files.",
+  "accept-edits": "Accept edits: project files are written without asking.",
+  plan: "Plan: read-only; writes and commands that may change something are refused.",
 };
 
 const PLAN_ON =

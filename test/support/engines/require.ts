@@ -1,6 +1,6 @@
 // Suites that need a program of the system: skipped with a loud line where it is missing, failed where everything must be there.
 
-/** Registers the suite if its engine works here. `engine` resolves to why it does not, or null. */
+/** Registers the suite if its engine available. `engine` resolves to why it does not, or null. */
 export async function withEngine(name: string, engine: () => Promise<string | null>, suite: () => void): Promise<void> {
   const problem = await engine();
   if (problem === null) {
