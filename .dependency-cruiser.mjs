@@ -19,7 +19,7 @@ export const rooms = [
   "kit",
 ];
 
-const at = (room) => (room === "main" ? "^src/main[.]ts$" : `^src/${room}/`);
+const at = (room) => (room === "main" ? "^src/(?:main|built)[.]ts$" : `^src/${room}/`);
 
 const roomRules = rooms.map((room, index) => {
   const below = rooms.slice(index + 1);

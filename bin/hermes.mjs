@@ -30,10 +30,11 @@ async function runProgram() {
   process.emitWarning = (warning, ...about) => {
     if (about[0] !== "ExperimentalWarning") emitWarning.call(process, warning, ...about);
   };
-  module.enableCompileCache?.();
   const source = join(root, "src", "main.ts");
   const built = join(root, "dist", "main.js");
-  await import(pathToFileURL(runsFromSource(source, built) ? source : built).href);
+  if (!runsFromSource(source, built)) return void (await import(pathToFileURL(built).href));
+  module.enableCompileCache?.();
+  await import(pathToFileURL(source).href);
 }
 
 /** In a clone, a build is used only while it is newer than everything it was made of. An installed package has no source. */

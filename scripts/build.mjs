@@ -1,5 +1,7 @@
-// npm run build: the program as ES modules in dist/, split so that each door loads its own part only.
-import { readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+// npm run build: the program in dist/, split so that each door loads its own part only. The parts are CommonJS, which src/home/script-loader.ts
+// runs; dist/main.js is where it begins.
+import { createHash } from "node:crypto";
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -11,7 +13,7 @@ setup();
 // Listing the tools runs the project's own TypeScript, which an older Node cannot read.
 if (Number(process.versions.node.split(".")[0]) < 24)
   process.exit(await run(projectNode(), [fileURLToPath(import.meta.url), ...process.argv.slice(2)]));
-const { build } = await import("esbuild");
+const { build, transform } = await import("esbuild");
 // Elsewhere than in dist/ only for the tests: a build beside the source must not change what `npm start` runs.
 const dist = process.argv[2] ? resolve(process.argv[2]) : join(root, "dist");
 rmSync(dist, { recursive: true, force: true });
@@ -26,8 +28,7 @@ const literal = (value) =>
 
 /**
  * From source the tools folder is listed at run time; a bundle has no folder, so the same list is made here, as outlines with their JSON
- * Schemas. The tool files and the schema library wait in a file of their own until the first call, which asks for them on the spot:
- * hence `require`, which can load a file of ES modules too.
+ * Schemas. The tool files and the schema library wait in a file of their own until the first call, which asks for them on the spot.
  */
 const TOOL_CODE = "tool-code";
 const toolIndex = {
@@ -47,7 +48,7 @@ const toolIndex = {
         );
       }
       const contents = `import { registry } from "./registry.ts";
-const code = () => process.getBuiltinModule("node:module").createRequire(import.meta.url)("./${TOOL_CODE}.js");
+const code = () => require("./${TOOL_CODE}.js");
 ${outlines.join("\n")}
 export async function loadTools(log) {
   registry.useLog(log);
@@ -55,6 +56,7 @@ export async function loadTools(log) {
 `;
       return { contents, loader: "js", resolveDir: join(folder, "toolset") };
     });
+    bundler.onResolve({ filter: new RegExp(`^[.]/${TOOL_CODE}[.]js$`) }, ({ path }) => ({ path, external: true }));
     bundler.onResolve({ filter: new RegExp(`^${TOOL_CODE}$`) }, ({ path }) => ({ path, namespace: TOOL_CODE }));
     bundler.onLoad({ filter: /.*/, namespace: TOOL_CODE }, async () => {
       const { toolFiles } = await import(pathToFileURL(join(folder, "toolset", "discover.ts")).href);
@@ -154,10 +156,6 @@ function notices(inputs) {
   return `Hermes contains the following packages.\n\n${texts.sort().join("\n")}`;
 }
 
-/** Some packages are CommonJS inside and ask for `require`. */
-const banner = {
-  js: 'import { createRequire as __createRequire } from "node:module"; const require = __createRequire(import.meta.url);',
-};
 const result = await build({
   absWorkingDir: root,
   entryPoints: { main: "src/main.ts", [TOOL_CODE]: TOOL_CODE },
@@ -170,8 +168,49 @@ const result = await build({
   minify: true,
   legalComments: "none",
   external: ["@lydell/node-pty", "@vscode/ripgrep", "playwright-core"],
-  banner,
   plugins: [toolIndex, lazyInside, englishOnly],
+  metafile: true,
+  write: false,
+  logLevel: "warning",
+});
+
+/**
+ * The bundler splits ES modules only; each part is then made a CommonJS script, which can be run with code kept from an earlier run. A part
+ * that is imported later is one of the same scripts, while packages and plugins stay modules that Node loads.
+ */
+async function asScript(text) {
+  const { code } = await transform(
+    text
+      .replace(/\bimport\(("[^"]+")\)/g, (call, name) =>
+        parts.has(name) ? `Promise.resolve().then(()=>require(${name}))` : call,
+      )
+      .replace(/"\.\/[\w.-]+\.js"/g, (name) => (parts.has(name) ? name.replace(/js"$/, 'cjs"') : name)),
+    { format: "cjs", platform: "node", target: "node24", minify: true, define: { "import.meta.url": "__fileUrl" } },
+  );
+  const url = 'const __fileUrl=process.getBuiltinModule("node:url").pathToFileURL(__filename).href;';
+  return `"use strict";${code.includes("__fileUrl") ? url : ""}${code}`;
+}
+
+const parts = new Set(result.outputFiles.map(({ path }) => `"./${relative(dist, path)}"`));
+mkdirSync(dist, { recursive: true });
+const scripts = await Promise.all(
+  result.outputFiles.map(async ({ path, text }) => [path.replace(/\.js$/, ".cjs"), await asScript(text)]),
+);
+for (const [path, text] of scripts) writeFileSync(path, text);
+const identity = createHash("sha256").update(
+  JSON.stringify(scripts.map(([path, text]) => [relative(dist, path), text])),
+);
+const entry = await build({
+  absWorkingDir: root,
+  entryPoints: { main: "src/built.ts" },
+  outdir: dist,
+  bundle: true,
+  format: "esm",
+  platform: "node",
+  target: "node24",
+  minify: true,
+  define: { BUILD: JSON.stringify(identity.digest("hex").slice(0, 12)) },
+  plugins: [lazyInside],
   metafile: true,
   logLevel: "warning",
 });
@@ -189,7 +228,10 @@ const threads = await build({
   target: "node24",
   minify: true,
   legalComments: "none",
-  banner,
+  banner: {
+    // Some packages are CommonJS inside and ask for `require`.
+    js: 'import { createRequire as __createRequire } from "node:module"; const require = __createRequire(import.meta.url);',
+  },
   metafile: true,
   logLevel: "warning",
 });
@@ -201,14 +243,14 @@ writeFileSync(join(dist, "hermes.1"), manPage(commandFacts(await commandTree({})
 
 writeFileSync(
   join(dist, "THIRD-PARTY-NOTICES.txt"),
-  notices([result, threads].flatMap(({ metafile }) => Object.keys(metafile.inputs))),
+  notices([result, entry, threads].flatMap(({ metafile }) => Object.keys(metafile.inputs))),
 );
 
 // The launcher compares this time with the source's: a file edited while the build ran is newer than the build.
 utimesSync(join(dist, "main.js"), started, started);
 
-const outputs = [result, threads].flatMap(({ metafile }) => Object.entries(metafile.outputs));
-const total = outputs.reduce((sum, [, output]) => sum + output.bytes, 0);
+const files = readdirSync(dist).filter((name) => /js$/.test(name));
+const total = files.reduce((sum, name) => sum + statSync(join(dist, name)).size, 0);
 process.stdout.write(
-  `built ${outputs.length} files, ${(total / 1024).toFixed(0)} KB, into ${relative(process.cwd(), dist)}/\n`,
+  `built ${files.length} files, ${(total / 1024).toFixed(0)} KB, into ${relative(process.cwd(), dist)}/\n`,
 );

@@ -36,9 +36,9 @@ const spawners = {
 
 const rules = [
   {
-    name: "process.env is read in home/ (and handed in by main.ts) only",
+    name: "process.env is read in home/ (and handed in by main.ts and built.ts) only",
     pattern: /\bprocess\.env\b/,
-    allows: (path) => /^src\/(home\/|main\.ts$)/.test(path),
+    allows: (path) => /^src\/(home\/|(?:main|built)\.ts$)/.test(path),
   },
   {
     name: "blocking *Sync calls stand in start-up code and the store only",

@@ -283,7 +283,7 @@ export const HERMES_PATHS: readonly ProtectedPath[] = [
   // git runs what the settings in its store name, so the store of checkpoints is nobody's to write; the driver runs inside Hermes.
   ...directories("pairing sessions checkpoints browser-driver", { holds: "own state", write: "deny", read: "allow" }),
   ...directories("skills/.hub", { holds: "own secrets", write: "tool", read: "deny" }),
-  ...directories("plugins hooks", { holds: "own code", write: "deny", read: "allow" }),
+  ...directories("plugins hooks cache/code", { holds: "own code", write: "deny", read: "allow" }),
   // Every later prompt tells them, or every later day runs them.
   ...directories("memories skills cron", { holds: "own texts", write: "tool", read: "allow" }),
   ...files("SOUL.md BOOT.md", { holds: "own texts", write: "ask", read: "allow" }),

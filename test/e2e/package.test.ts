@@ -41,7 +41,7 @@ describe("the published package", () => {
     assert.ok(size < MOST_BYTES, `${Math.round(size / 1024 / 1024)} MB`);
     const { optionalDependencies, ...rest } = await manifest();
     assert.equal(rest.dependencies, undefined);
-    const chunks = (await readdir(join(installed, "dist"))).filter((name) => name.endsWith(".js"));
+    const chunks = (await readdir(join(installed, "dist"))).filter((name) => name.endsWith("js"));
     const code = (await Promise.all(chunks.map((name) => readFile(join(installed, "dist", name), "utf8")))).join("\n");
     for (const name of Object.keys(optionalDependencies)) assert.ok(code.includes(`import("${name}")`), name);
     const packages = await readdir(join(installed, "node_modules"), { recursive: true }).catch(() => []);

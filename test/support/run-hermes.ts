@@ -11,6 +11,9 @@ export const builtProgram = process.env.HERMES_TEST_PROGRAM;
 export const launcher = join(builtProgram ?? repository, "bin", "hermes.mjs");
 export const sourceLauncher = join(repository, "bin", "hermes.mjs");
 
+/** Where all tests together keep compiled code: a home of each test would be a cold one. */
+const compiled = process.env.NODE_COMPILE_CACHE;
+
 /** Skills as a first start leaves them, made once for a run of all tests. */
 const startedSkills = process.env.HERMES_TEST_SKILLS;
 
@@ -47,6 +50,7 @@ export function environmentFor(options: RunOptions): Record<string, string> {
     TZ: "UTC",
     HERMES_HOME: options.home.dir,
     HERMES_FROM_SOURCE: (options.launcher ?? launcher) === sourceLauncher ? "1" : "0",
+    ...(compiled && { NODE_COMPILE_CACHE: compiled }),
     ...options.env,
   };
 }

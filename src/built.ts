@@ -1,0 +1,28 @@
+// Where the build begins: answers `--version` by itself, and runs src/main.ts out of the files of the build otherwise.
+import { homedir } from "node:os";
+import { resolveHomeDir, rootOf, versionLine } from "./home/paths.ts";
+import { keptCodeFile, scriptLoader } from "./home/script-loader.ts";
+
+/** Put in by scripts/build.mjs: what tells this build from every other. */
+declare const BUILD: string;
+
+const argv = process.argv.slice(2);
+if (argv.length === 1 && (argv[0] === "--version" || argv[0] === "-V")) process.stdout.write(`${versionLine()}\n`);
+else runProgram();
+
+function runProgram(): void {
+  const location = { env: process.env, osHome: homedir() };
+  const home = rootOf(resolveHomeDir(location), location);
+  const loader = scriptLoader(import.meta.dirname, keptCodeFile(`${BUILD}-${kindOf()}`, home, process.env));
+  process.once("exit", (code) => {
+    if (code === 0) loader.keep();
+  });
+  loader.load("main.cjs");
+}
+
+/** Runs of a kind call the same functions. */
+function kindOf(): "ask" | "screen" | "command" {
+  if (argv.some((word) => /^-[zq]/.test(word))) return "ask";
+  const [first = "chat"] = argv;
+  return first === "chat" || first.startsWith("-") ? "screen" : "command";
+}
