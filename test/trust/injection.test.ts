@@ -12,15 +12,16 @@ interface Row {
   readonly id: string;
   readonly row: string;
   /** "not claimed": a paraphrase. The scan knows sentences, not meanings; these rows show where it ends. */
-  readonly expect: "found" | "not claimed";
+  readonly expect: "found" | "not claimed" | "left alone";
   readonly why: string;
 }
 
 const repository = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
-const rows: readonly Row[] = (await readFile(join(repository, "test/fixtures/trust/injection.jsonl"), "utf8"))
+const all: readonly Row[] = (await readFile(join(repository, "test/fixtures/trust/injection.jsonl"), "utf8"))
   .trim()
   .split("\n")
   .map((line) => JSON.parse(line) as Row);
+const rows = all.filter(({ expect }) => expect !== "left alone");
 
 const verdict = (text: string) => judgeFindings(scanForThreats(text, "context"));
 
@@ -48,6 +49,14 @@ test("every known sentence is found in every language and disguise", () => {
     fallen.map(({ id, why }) => `${id} (${why})`),
     [],
   );
+});
+
+test("a sentence that is half of such an order, or says how a program behaves, is left alone", () => {
+  const harmless = all.filter(({ expect }) => expect === "left alone");
+  const alarms = harmless.filter(({ row }) => verdict(row) === "blocked").map(({ id }) => id);
+  tellFigure({ kind: "benign sentences that resemble orders", rows: harmless.length, fallen: alarms });
+  assert.ok(harmless.length >= 90);
+  assert.deepEqual(alarms, []);
 });
 
 test("a row is found as well in the middle of a long document", () => {

@@ -1,6 +1,6 @@
 // The known sentences in other languages than English: who reads Chinese or German obeys them in Chinese or German. Written for the bare
 // view of a text: small letters, accents gone (й is и, ł is l), no blanks between Chinese and Japanese characters.
-import { expression, type Find, type Span } from "./matchers.ts";
+import { everyMatch, expression, type Find, type Span, type Step } from "./matchers.ts";
 
 export interface Sentence {
   /** One of these is in every such sentence, so that most texts are not searched at all. */
@@ -349,4 +349,14 @@ export function anySentence(sentences: readonly Sentence[]): Find {
     }
     return best;
   };
+}
+
+/** All places of all of them, in order. */
+export function everySentence(sentences: readonly Sentence[]): Step {
+  const ready = sentences.map(({ needs, source }) => ({ needs: needs.split("|"), find: everyMatch(source) }));
+  return (text) =>
+    ready
+      .filter(({ needs }) => needs.some((word) => text.includes(word)))
+      .flatMap(({ find }) => find(text))
+      .sort((a, b) => a.index - b.index);
 }

@@ -79,41 +79,72 @@ function firstInside(pattern: RegExp, text: string, start: number, end: number):
  * Of all places where a step may begin the latest is as good as any, so one pass per step is enough.
  */
 export function chain(reach: number, ...sources: readonly string[]): Find {
-  return joined(reach, (between) => !between.includes("\n"), sources);
+  return joined({ reach, joins: (between) => !between.includes("\n") }, sources.map(everyMatch));
 }
+
+/** All places where something matches, in order. */
+export type Step = (text: string) => readonly Span[];
 
 /** The same within a paragraph; a heading may stand above it. */
-export function inParagraph(reach: number, ...sources: readonly string[]): Find {
-  return joined(reach, (between) => !/\n[ \t]{0,8}\n/.test(between.trimStart()), sources);
+export function inParagraph(reach: number, ...steps: readonly Step[]): Find {
+  return joined({ reach, joins: isOneParagraph }, steps);
 }
 
-type Joins = (between: string) => boolean;
-
-function joined(reach: number, joins: Joins, sources: readonly string[]): Find {
-  const steps = sources.map((source) => later(source, "gu"));
+/** Two steps within a paragraph, whichever comes first. */
+export function together(reach: number, first: Step, second: Step): Find {
   return (text) => {
-    let reached: Span[] | null = null;
+    const some = first(text);
+    const others = some.length > 0 ? second(text) : [];
+    const joint = { reach, joins: isOneParagraph };
+    return continued(some, others, text, joint)[0] ?? continued(others, some, text, joint)[0] ?? null;
+  };
+}
+
+const isOneParagraph = (between: string) => !/\n[ \t]{0,8}\n/.test(between.trimStart());
+
+interface Joint {
+  readonly reach: number;
+  readonly joins: (between: string) => boolean;
+}
+
+function joined(joint: Joint, steps: readonly Step[]): Find {
+  return (text) => {
+    let reached: readonly Span[] | null = null;
     for (const step of steps) {
-      reached = reached === null ? spansOf(step(), text) : continued(reached, step(), text, { reach, joins });
+      reached = reached === null ? step(text) : continued(reached, step(text), text, joint);
       if (reached.length === 0) return null;
     }
     return reached?.[0] ?? null;
   };
 }
 
-function spansOf(step: RegExp, text: string): Span[] {
-  return Array.from(text.matchAll(step), (match) => ({ index: match.index, end: match.index + match[0].length }));
+export function everyMatch(source: string): Step {
+  const pattern = later(source, "gu");
+  return (text) =>
+    Array.from(text.matchAll(pattern()), (match) => ({ index: match.index, end: match.index + match[0].length }));
 }
 
-function continued(
-  reached: readonly Span[],
-  step: RegExp,
-  text: string,
-  { reach, joins }: { readonly reach: number; readonly joins: Joins },
-): Span[] {
+/** How far a look around a match goes. */
+const AROUND = 96;
+
+/** The part of a text before a place that an expression ends in, or behind it that one begins: short, so both may be made of anything bounded. */
+export function around(before: string | null, after: string | null): (text: string, span: Span) => Span | null {
+  const ends = before === null ? null : later(`(?:${before})$`, "u");
+  const begins = after === null ? null : later(`^(?:${after})`, "u");
+  return (text, { index, end }) => {
+    const from = Math.max(0, index - AROUND);
+    const head = ends?.().exec(text.slice(from, index));
+    if (ends && !head) return null;
+    const tail = begins?.().exec(text.slice(end, end + AROUND));
+    if (begins && !tail) return null;
+    return { index: head ? from + head.index : index, end: end + (tail?.[0].length ?? 0) };
+  };
+}
+
+function continued(reached: readonly Span[], next: readonly Span[], text: string, { reach, joins }: Joint): Span[] {
   const further: Span[] = [];
   let at = -1;
-  for (const { index, end } of spansOf(step, text)) {
+  for (const { index, end } of next) {
     for (let next = reached[at + 1]; next && next.end <= index; next = reached[at + 1]) at++;
     const from = reached[at];
     if (!from || index - from.end > reach || !joins(text.slice(from.end, index))) continue;

@@ -1,7 +1,7 @@
 // The known orders in other words, in English and in the languages most of them are seen in: rules that "no longer apply", what the user
 // asked to be forgotten or kept from him, notes to whatever model reads the page, texts to decode and obey. Written for the bare view.
-import { anySentence, gap, type Sentence, verbFirst } from "./languages.ts";
-import { anyOf, inParagraph } from "./matchers.ts";
+import { anySentence, everySentence, gap, type Sentence, verbFirst } from "./languages.ts";
+import { anyOf, around, everyMatch, inParagraph, type Span, type Step } from "./matchers.ts";
 
 const WHICH = "(?:previous|prior|above|earlier|preceding|original|initial|foregoing)";
 const RULES = "(?:instructions?|directives?|orders|system prompts?|prompts?|guidance|guidelines)";
@@ -170,7 +170,7 @@ const HIDE: readonly Sentence[] = [
   {
     needs: "用户|用戶|使用者",
     source:
-      "(?:不要|别|別|勿|不得|不准|不许|切勿|禁止)[^.!?。]{0,4}(?:让|讓|使|被)(?:用户|用戶|使用者)(?:知道|发现|發現|察觉|得知)(?!错误|密码)|(?:对|對|向)(?:用户|用戶|使用者)(?:保密|隐瞒|隱瞞)|瞒着(?:用户|使用者)",
+      "(?:不要|别|別|勿|不得|不准|不许|切勿|禁止)[^.!?。]{0,4}(?:让|讓|使|被)(?:用户|用戶|使用者)(?:知道|发现|發現|察觉|得知)(?!错误|密码)|(?<!不应|不能|不会|不该|不可|不得|不要|从不|绝不|勿)(?:对|對|向)(?:用户|用戶|使用者)(?:保密|隐瞒|隱瞞)|瞒着(?:用户|使用者)",
   },
   {
     needs: "ユーザ",
@@ -207,25 +207,89 @@ const HIDE: readonly Sentence[] = [
 // A note to whatever model reads it, and behind it an order. The note alone is how projects greet their agents.
 
 const NAMES =
-  "(?:a\\.?i\\.?|llm|gpt|chatgpt|claude|gemini|copilot|hermes|(?:large )?language model|assistant|agent|chatbot|bot)(?:[ -](?:assistant|agent|model|system|reviewer|tool|reader|crawler|bot|summari[sz]er))?s?(?![a-z])";
-const HOSTILE = [
-  `${NOT_DENIED}(?<![a-z])(?:ignore|disregard|forget|override|set aside|discard) (?:[a-z.']+ ){0,4}?(?:(?:your|previous|prior|above|earlier|system|safety|these|those|the) (?:[a-z]+ )?(?:instructions?|prompts?|guidelines|training|polic(?:y|ies)|restrictions)|(?:your|previous|prior|above|earlier|safety|the) rules(?! (?:in|of|for|under))|(?:the|this|your) task|user|the above|everything (?:above|before|else|you|so far)|page|what was said)(?![a-z])`,
-  "(?:do not|don.t|never|must not) (?:[a-z]+ )?(?:tell|mention|inform|notify|warn|alert) (?:[a-z']+ ){0,6}(?:user|human|owner|operator|anyone|anybody)(?![a-z])",
-  `(?<!(?:not|never|n.t|without|avoid|no) (?:ever )?)(?<![a-z])(?:(?:send|upload|post|forward|e-?mail|transmit|submit|leak|exfiltrate|paste|append|attach|reveal|dump) (?:[a-z'.~/]+ ){0,8}?(?:secrets?|passwords?|api[ _-]keys?|credentials|access tokens|\\.env|(?:ssh|private)[ _-]keys?|conversation|(?:chat|message) history|system prompt|environment variables|env vars|/etc/passwd|~/\\.ssh|private data|personal data|cookies)|(?:print|output|repeat|copy|encode) (?:[a-z']+ ){0,6}?(?:conversation|(?:chat|message) history|system prompt|api[ _-]keys?|passwords?)(?![a-z]))`,
-  "(?<!we |we.d |i )(?<![a-z])(?:approve|recommend|endorse|hire|praise|shortlist|rate|rank|promote) (?:only |always |strongly )?(?:this|our|my|us|it|him|her|the (?:candidate|applicant|product|paper|author|company|seller|pull request))(?![a-z])",
-  "(?<![a-z])(?:say|claim|conclude) that |(?<![a-z])(?:respond|reply|answer) (?:with only|only|simply|just)(?: with)? (?!in |if |when |after |to )",
-  "(?:give|write|leave) (?:only )?(?:a|an) (?:[a-z]+ )?(?:positive|glowing|favou?rable|perfect|five.star|high) (?:review|rating|score|recommendation)",
-  "(?:run|execute) (?:[a-z]+ ){0,4}(?:base64|payload|encoded|silently)",
-  `${NOT_DENIED}(?<![a-z])(?:delete|wipe|erase|destroy) (?:the (?:user|repo|database|home)|everything)`,
-  "(?<![a-z])(?:transfer|wire|pay|send) (?:[a-z]+ ){0,3}(?:money|funds|bitcoins?|btc|eth|[$€£]\\s?\\d|\\d+ (?:usd|eur|btc|eth))",
-  "(?:your (?:new|real|actual)|the real) (?:instructions|task|objective|goal)(?::| is | are )",
-].join("|");
+  "(?<![a-z])(?:a\\.?i\\.?|llm|gpt|chatgpt|claude|gemini|copilot|hermes|(?:large )?language model|assistant|agent|chatbot|bot)(?:[ -](?:assistant|agent|model|system|reviewer|tool|reader|crawler|bot|summari[sz]er))?s?(?![a-z])";
+const LINE_START = "(?:^|\\n)[ \\t>*#/\\-[(\"']{0,8}";
+const ADDRESSED = "(?: (?:message|note|prompt|notice|override|instructions?))?[\\])*]{0,3}[ \\t]*[:,]";
+const HOSTILE: readonly Sentence[] = [
+  {
+    needs: "ignore|disregard|forget|override|set aside|discard",
+    source: `${NOT_DENIED}(?<![a-z])(?:ignore|disregard|forget|override|set aside|discard) (?:[a-z.']+ ){0,4}?(?:(?:your|previous|prior|above|earlier|system|safety|these|those|the) (?:[a-z]+ )?(?:instructions?|prompts?|guidelines|training|polic(?:y|ies)|restrictions)|(?:your|previous|prior|above|earlier|safety|the) rules(?! (?:in|of|for|under))|(?:the|this|your) task|user|the above|everything (?:above|before|else|you|so far)|page|what was said)(?![a-z])`,
+  },
+  {
+    needs: "user|human|owner|operator|anyone|anybody",
+    source:
+      "(?:do not|don.t|never|must not) (?:[a-z]+ )?(?:tell|mention|inform|notify|warn|alert) (?:[a-z']+ ){0,6}(?:user|human|owner|operator|anyone|anybody)(?![a-z])",
+  },
+  {
+    needs: "out of your",
+    source:
+      "(?<![a-z])(?:keep|leave) (?:[a-z]+ ){1,4}out of your (?:[a-z]+ )?(?:summary|report|answer|reply|response|message)",
+  },
+  {
+    needs:
+      "secret|password|key|credential|token|.env|conversation|history|system prompt|environment|env var|/etc/passwd|~/.ssh|data|cookie",
+    source: `(?<!(?:not|never|n.t|without|avoid|no) (?:ever )?)(?<![a-z])(?:(?:send|upload|post|forward|e-?mail|transmit|submit|leak|exfiltrate|paste|append|attach|reveal|dump) (?:[a-z'.~/]+ ){0,8}?(?:secrets?|passwords?|api[ _-]keys?|credentials|access tokens|\\.env|(?:ssh|private)[ _-]keys?|conversation|(?:chat|message) history|system prompt|environment variables|env vars|/etc/passwd|~/\\.ssh|private data|personal data|cookies)|(?:print|output|repeat|copy|encode) (?:[a-z']+ ){0,6}?(?:conversation|(?:chat|message) history|system prompt|api[ _-]keys?|passwords?)(?![a-z]))`,
+  },
+  {
+    needs: "approve|recommend|endorse|hire|praise|shortlist|rate|rank|promote",
+    source:
+      "(?<!we |we.d |i )(?<![a-z])(?:approve|recommend|endorse|hire|praise|shortlist|rate|rank|promote) (?:only |always |strongly )?(?:this|our|my|us|it|him|her|the (?:candidate|applicant|product|paper|author|company|seller|pull request))(?![a-z])",
+  },
+  {
+    needs: "that |only|simply|just",
+    source:
+      "(?<![a-z])(?:say|claim|conclude) that |(?<![a-z])(?:respond|reply|answer) (?:with only|only|simply|just)(?: with)? (?!in |if |when |after |to )",
+  },
+  {
+    needs: "review|rating|score|recommendation",
+    source:
+      "(?:give|write|leave) (?:only )?(?:a|an) (?:[a-z]+ )?(?:positive|glowing|favou?rable|perfect|five.star|high) (?:review|rating|score|recommendation)",
+  },
+  {
+    needs: "base64|payload|encoded|silently",
+    source: "(?:run|execute) (?:[a-z]+ ){0,4}(?:base64|payload|encoded|silently)",
+  },
+  {
+    needs: "delete|wipe|erase|destroy",
+    source: `${NOT_DENIED}(?<![a-z])(?:delete|wipe|erase|destroy) (?:the (?:user|repo|database|home)|everything)`,
+  },
+  {
+    needs: "transfer|wire|pay|send",
+    source:
+      "(?<![a-z])(?:transfer|wire|pay|send) (?:[a-z]+ ){0,3}(?:money|funds|bitcoins?|btc|eth|[$€£]\\s?\\d|\\d+ (?:usd|eur|btc|eth))",
+  },
+  {
+    needs: "instructions|task|objective|goal",
+    source: "(?:your (?:new|real|actual)|the real) (?:instructions|task|objective|goal)(?::| is | are )",
+  },
+];
 
-const NOTE = inParagraph(
-  320,
-  `(?:(?<![a-z])(?:note|notice|message|memo|instructions?|attention|reminder|hint|directive|orders?|request|warning|psa|dear|hello|hey|hi|important)(?:[ ,:!-]{1,3}(?:for|to|all|any|the|this|every|each|you|your|my|future|fellow|helpful)){0,4}[ ,:!-]{1,3}${NAMES}|(?<![a-z])if you(?: are|.re) (?:an?|the) (?:[a-z]+ ){0,2}${NAMES}|(?<![a-z])${NAMES} (?:reading|parsing|processing|summari[sz]ing|crawling|visiting|that reads?|who reads?) (?:this|the)|(?<=^|\\n)[ \\t>*#/\\-[("']{0,8}(?:(?:to )?${NAMES}|system|developer|admin)(?: (?:message|note|prompt|notice|override|instructions?))?[\\])*]{0,3}[ \\t]*[:,])`,
-  HOSTILE,
-);
+/** A name of the kind of reader, told from a mere mention by the words around it. */
+const names = everyMatch(NAMES);
+const greetings = [
+  around(
+    "(?<![a-z])(?:note|notice|message|memo|instructions?|attention|reminder|hint|directive|orders?|request|warning|psa|dear|hello|hey|hi|important)(?:[ ,:!-]{1,3}(?:for|to|all|any|the|this|every|each|you|your|my|future|fellow|helpful)){0,4}[ ,:!-]{1,3}|(?<![a-z])if you(?: are|.re) (?:an?|the) (?:[a-z]+ ){0,2}",
+    null,
+  ),
+  around(null, " (?:reading|parsing|processing|summari[sz]ing|crawling|visiting|that reads?|who reads?) (?:this|the)"),
+  around(`${LINE_START}(?:to )?(?:automated |autonomous |coding )?`, ADDRESSED),
+];
+const headings = everyMatch(`${LINE_START}(?:system|developer|admin)${ADDRESSED}`);
+
+const addresses: Step = (text) =>
+  [...names(text).flatMap((name) => firstOf(greetings, text, name)), ...headings(text)].sort(byIndex);
+
+function firstOf(ways: typeof greetings, text: string, name: Span): Span[] {
+  for (const way of ways) {
+    const found = way(text, name);
+    if (found) return [found];
+  }
+  return [];
+}
+
+const byIndex = (a: Span, b: Span) => a.index - b.index;
+
+const NOTE = inParagraph(320, addresses, everySentence(HOSTILE));
 
 const NOTES: readonly Sentence[] = [
   {

@@ -1,4 +1,6 @@
 // What counts as a threat, in the order it is reported. Sources are written for folded text: lower case, compatibility forms undone.
+
+import { claims } from "./claims.ts";
 import { abroad } from "./languages.ts";
 import { carriesOut, chatTemplate, hiddenElement, orderInComment, systemTag, wordInComment } from "./markup.ts";
 import { anyOf, chain, expression, type Find, onLine, words } from "./matchers.ts";
@@ -110,7 +112,14 @@ export const THREAT_PATTERNS: readonly ThreatPattern[] = [
     scope: "context",
     weight: "strong",
     needs: [],
-    find: paraphrases.notes,
+    find: anyOf(paraphrases.notes, claims.hidden),
+  },
+  {
+    id: "claimed_approval",
+    scope: "context",
+    weight: "strong",
+    needs: [],
+    find: claims.approved,
   },
   {
     id: "markdown_exfil",
