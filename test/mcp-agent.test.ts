@@ -102,7 +102,7 @@ describe("a conversation with MCP servers", () => {
     const listed = (await runHermes(["mcp", "list"], { home })).stdout;
     assert.match(listed, /^✗ none {3}stdio, failed just now {2}no-such-program\n {4}MCP server "none": the command/m);
     assert.match(listed, /^✗ gone {3}stdio, failed just now/m);
-    assert.match(listed, /^✗ off {4}stdio, switched off/m);
+    assert.match(listed, /^✗ off {4}stdio, disabled/m);
     assert.match(listed, /^✓ tiny {3}stdio, 8 tools/m);
     await home.write("config.yaml", config({ none: tinyServer() }));
     assert.match((await runHermes(["mcp", "list"], { home })).stdout, /^✓ none {2}stdio, not connected yet/m);

@@ -69,7 +69,7 @@ test("a server that never answers delays nobody and is told about", async () => 
   );
   assert.equal(await rig.call("tiny", "echo", { text: "hi" }), '{"result":"echo hi"}');
   await until(() => rig.server("hang").status.reason !== null, "no reason was given");
-  assert.match(rig.server("hang").status.reason ?? "", /no answer within 0\.3 s.*connect_timeout/);
+  assert.match(rig.server("hang").status.reason ?? "", /no response within 0\.3 s.*connect_timeout/);
 });
 
 test("settled waits no longer than it is told to", async () => {

@@ -262,7 +262,7 @@ test("an engine that never comes back costs its deadline at the start, and a sto
   const late = await longTalkRig(t, [], { ports: { config: named("no-start") } });
   assert.match(
     (await late.agent.prepareEngine()) ?? "",
-    /"no-start" could not be loaded \(no answer within 10 seconds\)/,
+    /"no-start" could not be loaded \(no response within 10 seconds\)/,
   );
   const clock = {
     ...systemClock,

@@ -19,13 +19,13 @@ describe("hermes auth", () => {
     });
     const auth = (args: readonly string[], stdin?: string) =>
       runHermes(["auth", ...args], { home, ...(stdin === undefined ? {} : { stdin }) });
-    assert.match((await auth(["list"])).stdout, /No keys are kept here/);
-    assert.match((await auth(["remove", "lmstudio", "x"])).stderr, /no keys are kept here/);
+    assert.match((await auth(["list"])).stdout, /No keys saved/);
+    assert.match((await auth(["remove", "lmstudio", "x"])).stderr, /no keys saved/);
     const added = await auth(["add", "lm-studio", "--label", "mine"], "lm-first-0123456789\n");
     assert.equal(added.code, 0, added.stderr);
-    assert.match(added.stdout, /^✓ [0-9a-f]{6} is kept for lmstudio\.\n$/);
+    assert.match(added.stdout, /^✓ [0-9a-f]{6} saved for lmstudio\.\n$/);
     assert.equal((await auth(["add", "lmstudio"], "lm-second-0123456789")).code, 0);
-    assert.match((await auth(["add", "lmstudio"], "lm-second-0123456789")).stderr, /kept already/);
+    assert.match((await auth(["add", "lmstudio"], "lm-second-0123456789")).stderr, /already saved/);
     assert.match((await auth(["add", "lmstudio"], "changeme")).stderr, /not a key/);
     assert.match((await auth(["add", "lmstudio"], "lm-first-01234\nlm-second-5678")).stderr, /not a key.*one line/);
     assert.match((await auth(["add", "nobody"], "lm-x-0123456789")).stderr, /Unknown provider "nobody"/);
@@ -44,7 +44,7 @@ describe("hermes auth", () => {
       /lmstudio +[0-9a-f]{6} +key +\.\.\.6789 +paused until \d\d:\d\d \(402\) +mine\n.* ready +key 2\n/,
     );
     assert.ok(!stdout.includes("0123456789"));
-    assert.match((await auth(["reset", "lmstudio"])).stdout, /1 of them may be used again/);
+    assert.match((await auth(["reset", "lmstudio"])).stdout, /1 re-enabled/);
     assert.match((await auth(["reset", "lmstudio"])).stdout, /No key is paused/);
     assert.match((await auth(["remove", "lmstudio", "nope"])).stderr, /has no key "nope"/);
     assert.equal((await auth(["remove", "lmstudio", "mine"])).code, 0);

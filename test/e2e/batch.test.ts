@@ -108,7 +108,7 @@ describe("hermes batch", () => {
 
     const refused = await runHermes(args(), { home: at });
     assert.equal(refused.code, 1);
-    assert.match(refused.stderr, /exists already.*--resume/);
+    assert.match(refused.stderr, /already exists.*--resume/);
 
     block = false;
     await writeFile(
@@ -120,7 +120,7 @@ describe("hermes batch", () => {
     );
     const second = await runHermes(args("--resume"), { home: at });
     assert.equal(second.code, 0, second.stderr);
-    assert.match(second.stderr, /4 of 9 prompts are done already/);
+    assert.match(second.stderr, /4 of 9 prompts are already done/);
     assert.match(second.stderr, /1 damaged line/);
     assert.deepEqual(answered.toSorted(), prompts, "each was answered once");
     const lines = await jsonLines(join(at.run, "trajectories.jsonl"));

@@ -34,7 +34,7 @@ test("fallbacks are kept in config.yaml in their order, comments and keys stay a
   await hermes(home, 0, "fallback", "remove", "own");
   assert.match((await hermes(home, 1, "fallback", "clear")).err, /-y/);
   await hermes(home, 0, "fallback", "clear", "-y");
-  assert.match((await hermes(home, 0, "fallback")).out, /No fallback is set/);
+  assert.match((await hermes(home, 0, "fallback")).out, /No fallback configured/);
 });
 
 test("a dump tells about the installation and holds no secret", async () => {

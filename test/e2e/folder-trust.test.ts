@@ -93,8 +93,8 @@ test("where nobody can be asked the folder is looked at only, in one line; -z st
 test("hermes trust add, list and remove; wide folders and missing ones are refused", async () => {
   await using home = await strangeFolder();
   const trust = (...args: string[]) => runHermes(["trust", ...args], { home });
-  assert.match((await trust("list")).stdout, /No folder is trusted yet\.\nThis folder .*not decided yet/);
-  assert.match((await trust("add")).stdout, /project is trusted/);
+  assert.match((await trust("list")).stdout, /No trusted folders yet\.\nThis folder .*not decided yet/);
+  assert.match((await trust("add")).stdout, /project and all its subfolders are trusted/);
   assert.match(
     (await trust()).stdout,
     /^trusted {2}\d{4}-\d\d-\d\d {2}.*project\nThis folder \(.*project\): trusted\.\n$/,
@@ -104,7 +104,7 @@ test("hermes trust add, list and remove; wide folders and missing ones are refus
   assert.equal((await trust("remove")).code, 0);
   const again = await trust("remove");
   assert.equal(again.code, 1);
-  assert.match(again.stderr, /^hermes: Nothing was decided about/);
+  assert.match(again.stderr, /^hermes: No decision on record for/);
   for (const wide of ["/", home.osHome, "/tmp"]) {
     const refused = await trust("add", wide);
     assert.equal(refused.code, 1);
@@ -126,10 +126,10 @@ test("below a folder that is decided about, remove and list say through which fo
   assert.deepEqual([nothing.code, through.test(nothing.stderr)], [1, true], nothing.stderr);
   await trust("add", sub);
   const { stdout } = await trust("remove", sub);
-  assert.match(stdout, /sub is forgotten; it is trusted through/);
+  assert.match(stdout, /sub: decision removed; it is trusted through/);
   assert.match(stdout, through);
   assert.doesNotMatch(stdout, /asked again/);
-  assert.match((await trust("remove", home.project)).stdout, /project is forgotten; you are asked again\.\n$/);
+  assert.match((await trust("remove", home.project)).stdout, /project: decision removed; Hermes will ask again\.\n$/);
 });
 
 test("plugins of a folder run in a trusted one only, although they are switched on", async () => {

@@ -117,11 +117,11 @@ test("a question of one process is seen and answered from another", async (t) =>
     assert.equal(shown, COMMAND);
     assert.match((await hermes()).stdout, /^[0-9a-f]{8} {2}.*\[shell command via -c\/-lc flag\] bash -c/);
     assert.match((await hermes("answer", id, "maybe")).stderr, /"maybe" is not an answer/);
-    assert.match((await hermes("answer", "nothing", "once")).stderr, /No question nothing waits/);
+    assert.match((await hermes("answer", "nothing", "once")).stderr, /No pending approval nothing/);
     assert.equal((await hermes("answer", id.slice(0, 8), "once")).code, 0);
   }
   assert.deepEqual(results, ["judged"]);
-  assert.equal((await hermes("list")).stdout, "Nothing waits for an answer.\n");
+  assert.equal((await hermes("list")).stdout, "No pending approvals.\n");
 });
 
 const LONG = `echo ${"x".repeat(5000)}`;

@@ -89,7 +89,7 @@ test("hermes version says that the source runs, and that a build beside it is ol
   await symlink(join(repository, "node_modules"), tree.at("node_modules"));
   const how = { home, launcher: tree.at("bin", "hermes.mjs"), env: { HERMES_FROM_SOURCE: "" } };
   const stale = await runHermes(["version"], how);
-  assert.match(stale.stdout, /^Runs: the source in src\/; the build in dist\/ is older \(npm run build renews it\)$/m);
+  assert.match(stale.stdout, /^Runs: the source in src\/; the build in dist\/ is older \(npm run build updates it\)$/m);
   const json = await runHermes(["version", "--json"], how);
   assert.equal(JSON.parse(json.stdout).program, "source");
 });

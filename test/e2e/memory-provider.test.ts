@@ -31,7 +31,7 @@ describe("an external memory", () => {
   test("local: set up, fed, recalled with its fence beside the stored text, its tools in the list, and off again", async () => {
     await using home = await tempHome({ "config.yaml": modelConfig(server) });
     const setup = await runHermes(["memory", "setup", "local"], { home });
-    assert.match(setup.stdout, /Memory provider local is on/);
+    assert.match(setup.stdout, /Memory provider local enabled/);
 
     server.script({ text: "Ada it is." }, { text: "Ada." }, { text: "Still Ada." });
     await ask(home, "The harbour pilot is called Ada");

@@ -201,7 +201,7 @@ describe("hermes -z", () => {
     server.script({ text: "here" });
     const { stdout, stderr, code } = await runHermes(["-z", "x", "--usage-file", "/nowhere/at/all"], { home });
     assert.equal(stdout, "here\n");
-    assert.match(stderr, /usage could not be written: .*\/nowhere\/at\/all/);
+    assert.match(stderr, /usage file could not be written: .*\/nowhere\/at\/all/);
     assert.equal(code, 1);
   });
 
@@ -220,7 +220,7 @@ describe("hermes -z", () => {
       [["batch"], /^hermes: --dataset_file is missing/],
       [["usage", "--days", "x"], /^hermes: option '--days <N>' argument 'x' is invalid/],
       [["sessions", "import", "nofile"], /^hermes: Cannot read .*nofile: no such file or directory\n$/],
-      [["resume"], /^hermes: unknown command "resume"\. Here: hermes --resume ID/],
+      [["resume"], /^hermes: unknown command "resume"\. In Hermes: hermes --resume ID/],
       [["fix the bug"], /^hermes: unknown command "fix the bug"\. To ask one question: hermes -z "fix the bug"/],
       [["config", "set"], /^Usage: hermes config set KEY VALUE/],
       [["-p", "nobody", "-z", "x"], /^hermes: Profile 'nobody' does not exist/],

@@ -126,11 +126,11 @@ describe("plugins", () => {
       ctx.registerCliCommand(${command("mcp")}); ctx.registerCliCommand(${command("t-cli")});`;
     await using home = await homeWith("", plugin("t_names", register));
     const run = await runHermes(["plugins", "enable", "t_names"], { home });
-    const lines = run.stderr.split("\n").filter((line) => /refused/.test(line));
+    const lines = run.stderr.split("\n").filter((line) => /rejected/.test(line));
     assert.deepEqual(lines, [
-      "⚠ t_names: the command /help was refused: Hermes has one of that name",
-      "⚠ t_names: the command /q was refused: Hermes has one of that name",
-      "⚠ t_names: the command hermes mcp was refused: Hermes has one of that name",
+      "⚠ t_names: the command /help was rejected: Hermes already has a command with that name",
+      "⚠ t_names: the command /q was rejected: Hermes already has a command with that name",
+      "⚠ t_names: the command hermes mcp was rejected: Hermes already has a command with that name",
     ]);
     says(await runHermes(["mcp"], { home }), 0, /No MCP servers/);
   });
@@ -227,10 +227,10 @@ hooks: { pre_tool_call: [{ command: ~/check.sh }, { command: ~/nowhere.sh }], no
       "warn t_fine needs T_KEY",
       'warn plugins.enabled names "t_nowhere", which is not installed',
       "warn hooks.no_such_event: no event has this name; it never runs",
-      "warn pre_tool_call: ~/check.sh: not allowed yet; the next interactive conversation asks",
-      "warn pre_tool_call: ~/nowhere.sh: not allowed yet; the next interactive conversation asks",
+      "warn pre_tool_call: ~/check.sh: not approved yet; the next interactive conversation will ask",
+      "warn pre_tool_call: ~/nowhere.sh: not approved yet; the next interactive conversation will ask",
       "warn pre_tool_call: ~/nowhere.sh: ~/nowhere.sh is not there",
-      "warn no_such_event: x: not allowed yet; the next interactive conversation asks",
+      "warn no_such_event: x: not approved yet; the next interactive conversation will ask",
     ]);
   });
 
@@ -256,13 +256,13 @@ hooks: { pre_tool_call: [{ command: ~/check.sh }, { command: ~/nowhere.sh }], no
     says(await hermes("install", bare), 0, /Installed t_git 1\.0\.0 in/);
     assert.equal(await loads(home), 0, "nothing of it has run");
     says(await hermes("install", bare), 1, /is installed already.*hermes plugins update t_git/);
-    says(await hermes("enable", "t_git"), 0, /t_git is on\. It offers tools: t_echo/);
+    says(await hermes("enable", "t_git"), 0, /t_git enabled\. It provides tools: t_echo/);
     await release("1.1.0");
     says(await hermes("update"), 0, /t_git: 1\.0\.0 -> 1\.1\.0 from /);
     server.script({ text: "on" }, { text: "off" });
     await ask(home);
     assert.ok(toolNames(server.last.body).includes("t_echo"));
-    says(await hermes("disable", "t_git"), 0, /t_git is off/);
+    says(await hermes("disable", "t_git"), 0, /t_git disabled/);
     const before = await loads(home);
     await ask(home);
     assert.ok(!toolNames(server.last.body).includes("t_echo"));
@@ -277,12 +277,12 @@ hooks: { pre_tool_call: [{ command: ~/check.sh }, { command: ~/nowhere.sh }], no
     );
     await script(home, "block.sh", `echo '{"decision":"block","reason":"hands off"}'`);
     const hooks = (args: readonly string[]) => runHermes(["hooks", ...args], { home });
-    says(await hooks(["doctor"]), 1, /block\.sh: not allowed yet[\s\S]*gone\.sh: ~\/gone\.sh is not there/);
-    says(await hooks(["test", "pre_tool_call"]), 1, /not for terminal: its matcher is tools todo/);
+    says(await hooks(["doctor"]), 1, /block\.sh: not approved yet[\s\S]*gone\.sh: ~\/gone\.sh is not there/);
+    says(await hooks(["test", "pre_tool_call"]), 1, /skipped for terminal: its matcher is tools todo/);
     says(
       await hooks(["test", "pre_tool_call", "--tool", "todo"]),
       1,
-      /block\.sh[\s\S]*not run: you have not allowed it/,
+      /block\.sh[\s\S]*not run: you have not approved it/,
     );
     {
       await using screen = await TerminalScreen.start(["hooks", "test", "pre_tool_call", "--tool", "todo"], { home });
@@ -293,13 +293,13 @@ hooks: { pre_tool_call: [{ command: ~/check.sh }, { command: ~/nowhere.sh }], no
       await screen.say("n");
       assert.equal(await screen.exitCode(), 1);
     }
-    says(await hooks(["list"]), 0, /✓ pre_tool_call {2}~\/block\.sh .*allowed by you/);
+    says(await hooks(["list"]), 0, /✓ pre_tool_call {2}~\/block\.sh .*approved by you/);
     const call = { toolCalls: [{ name: "todo", arguments: { todos: [] } }] };
     server.script(call, { text: "one" });
     await ask(home);
     assert.match(server.last.body.messages.at(-1).content, /hands off/);
-    says(await hooks(["revoke", "~/blok.sh"]), 1, /no consent is known.*Did you mean "~\/block\.sh"/);
-    says(await hooks(["revoke", "~/block.sh"]), 0, /Took back one consent/);
+    says(await hooks(["revoke", "~/blok.sh"]), 1, /no approval on record.*Did you mean "~\/block\.sh"/);
+    says(await hooks(["revoke", "~/block.sh"]), 0, /Revoked 1 approval/);
     server.script(call, { text: "two" });
     await ask(home);
     assert.doesNotMatch(server.last.body.messages.at(-1).content, /hands off/);

@@ -56,7 +56,7 @@ describe("hermes chat -q at a terminal", { skip: tmuxMissing() }, () => {
     await using home = await tempHome({ "config.yaml": modelConfig(server) });
     for (const args of [["--json"], ["-Q"]]) {
       await using screen = await TerminalScreen.start(args, { home });
-      await screen.waitFor("goes with a question: add -z PROMPT or -q TEXT.");
+      await screen.waitFor("needs a prompt: add -z PROMPT or -q TEXT.");
       assert.equal(await screen.exitCode(), 2);
     }
   });

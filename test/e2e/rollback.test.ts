@@ -129,7 +129,7 @@ test("/rollback lists, shows and goes back on the screen; hermes checkpoints kee
     assert.match(refused.stderr, /pass -y/);
     assert.equal(
       (await runHermes(["checkpoints", "clear", "--yes"], { home: at })).stdout,
-      "Every checkpoint is removed.\n",
+      "Deleted all checkpoints.\n",
     );
     assert.match((await runHermes(["checkpoints", "status"], { home: at })).stdout, /Nothing is kept yet/);
     assert.equal((await runHermes(["checkpoints", "nonsense"], { home: at })).code, 2);

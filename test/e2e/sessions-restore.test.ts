@@ -36,7 +36,7 @@ describe("hermes sessions backup and restore", () => {
     const copied = await ok(home, "sessions", "backup", "copy.db");
     assert.match(
       copied,
-      /^1 session with 2 messages copied to ~\/project\/copy\.db\.\nTo put them back: hermes sessions/,
+      /^1 session with 2 messages copied to ~\/project\/copy\.db\.\nTo restore them: hermes sessions/,
     );
     assert.equal((await stat(join(home.project, "copy.db"))).mode & 0o077, 0);
     assert.match(
@@ -49,12 +49,12 @@ describe("hermes sessions backup and restore", () => {
     assert.equal(unasked.code, 1);
     assert.match(
       unasked.stderr,
-      /^hermes: Put 1 session with 2 messages from ~\/project\/copy\.db in place of the 2 sessions with 4 messages of this home\? What is there now is kept as ~\/\.hermes\/backups\/state-\d{8}-\d{6}\.db\. Not a terminal; pass -y to confirm\.$/m,
+      /^hermes: Put 1 session with 2 messages from ~\/project\/copy\.db in place of the 2 sessions with 4 messages of this home\? The current one is kept as ~\/\.hermes\/backups\/state-\d{8}-\d{6}\.db\. Not a terminal; pass -y to confirm\.$/m,
     );
     assert.match(await listed(home), /egret/);
 
     const restored = await ok(home, "sessions", "restore", "copy.db", "--yes");
-    const [, kept] = /^Restored 1 session with 2 messages\.\nWhat was there before: ~(\/.*)\n$/.exec(restored) ?? [];
+    const [, kept] = /^Restored 1 session with 2 messages\.\nPrevious content: ~(\/.*)\n$/.exec(restored) ?? [];
     assert.ok(kept, restored);
     assert.match(await listed(home), /heron/);
     assert.doesNotMatch(await listed(home), /egret/);
@@ -102,7 +102,7 @@ describe("hermes sessions backup and restore", () => {
     const [, rescued = ""] = /^To use it: hermes sessions restore (.*)$/m.exec(repaired.stdout) ?? [];
     assert.match(rescued, /state\.db\.rescued-/);
     assert.match(await ok(home, "sessions", "restore", rescued, "-y"), /^Restored 2 sessions with \d messages/);
-    assert.match(await ok(home, "sessions", "repair", "--check-only"), /is sound/);
+    assert.match(await ok(home, "sessions", "repair", "--check-only"), /is intact/);
     assert.match(await ok(home, "sessions", "search", "egret"), /egret/);
   });
 
@@ -118,7 +118,7 @@ describe("hermes sessions backup and restore", () => {
     assert.equal(empty.stdout, "No sessions found.\n");
     assert.match(
       empty.stderr,
-      new RegExp(`^hermes: there are no conversations .*hermes sessions restore .*${copy}\n$`),
+      new RegExp(`^hermes: this home has no conversations, .*hermes sessions restore .*${copy}\n$`),
     );
     // The tables are there by now, and still nothing in them; a copy beside it counts too, one that holds nothing does not.
     await rename(home.at("backups", copy), home.at("state.db.old"));

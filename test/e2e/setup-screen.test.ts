@@ -95,7 +95,7 @@ describe("the first five minutes", { skip: tmuxMissing() }, () => {
     await screen.press("C-c");
     assert.equal(await screen.exitCode(), 1);
     const shown = await screen.text({ history: true });
-    assert.match(shown, /Setup was cancelled; nothing was saved\./);
+    assert.match(shown, /Setup cancelled; nothing was saved\./);
     assert.doesNotMatch(shown, /some-secret/);
   });
 

@@ -92,7 +92,7 @@ describe("skills through the program", () => {
     });
     t.after(() => home[Symbol.asyncDispose]());
     const bundles = (...args: string[]) => runHermes(["bundles", ...args], { home });
-    assert.match((await bundles()).stdout, /There are no bundles/);
+    assert.match((await bundles()).stdout, /No bundles yet/);
     const made = await bundles(
       "create",
       "My Morning",

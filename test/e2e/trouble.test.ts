@@ -200,7 +200,7 @@ describe("trouble", () => {
       assert.match(stdout, /heron/);
       saysItOnce(stderr);
     }
-    assert.match((await run("sessions", "repair", "--check-only")).stdout, /is sound/);
+    assert.match((await run("sessions", "repair", "--check-only")).stdout, /is intact/);
     const resumed = await run("-z", "which bird?", "--resume", session_id);
     assert.equal(resumed.code, 0, resumed.stderr);
     assert.match(server.last.raw, /remember the heron/);
@@ -249,7 +249,7 @@ describe("trouble", () => {
       (error: { code: number; stderr: string }) => error,
     );
     assert.equal(code, 1);
-    assert.match(stderr, /the folder you are in does not exist any more/);
+    assert.match(stderr, /the current folder no longer exists/);
   });
 
   test("an empty pipe is nothing to ask", async () => {

@@ -222,7 +222,7 @@ describe("at a terminal", { skip: tmuxMissing() }, () => {
     await using again = await TerminalScreen.start([], { home });
     await again.waitFor(/❯[\s\S]*demo/);
     for (const [args, told] of [
-      [["status"], /^Model +built-in demo \(ANTHROPIC_API_KEY is set, but no model is chosen: hermes model\)$/m],
+      [["status"], /^Model +built-in demo \(ANTHROPIC_API_KEY is set but no model is selected: hermes model\)$/m],
       [["doctor"], /⚠ ANTHROPIC_API_KEY is set, but no model is chosen/],
     ] as const)
       assert.match((await runHermes(args, { home })).stdout, told);

@@ -67,7 +67,7 @@ const promptless: [string[], RegExp][] = [
   [["chat", "-q", "--quiet"], /^-q needs a prompt/],
   [
     ["-z", "--resume", "my", "talk", "hi"],
-    /^-z takes one prompt, and these could be it: "talk", "hi"\. Put it in quotes/,
+    /^-z takes one prompt, but there are several candidates: "talk", "hi"\. Quote the prompt/,
   ],
   [["-z", "hi", "-m", "--yolo"], /^-m needs a value, but "--yolo" is an option\.$/],
 ];

@@ -81,7 +81,7 @@ function withPrompt(argv: readonly string[], bare: number, words: readonly numbe
     const found = words.map((index) => `"${argv[index]}"`).join(", ");
     throw new ExitError(
       2,
-      `${option} takes one prompt, and these could be it: ${found}. Put it in quotes, right behind ${option}.`,
+      `${option} takes one prompt, but there are several candidates: ${found}. Quote the prompt and put it right after ${option}.`,
     );
   }
   const dashes = argv.indexOf("--");
@@ -194,45 +194,45 @@ export function addChatOptions(command: Command): Command {
   return command
     .option("-V, --version", "print the version")
     .option("-p, --profile <name>", "use another profile (its own home, sessions, memory)")
-    .option("-z, --oneshot <prompt>", "answer one prompt; stdout is the answer and nothing else (- reads stdin)")
-    .option("-q, --query <text>", "one turn, then exit (- reads stdin)")
-    .option("-Q, --quiet", "with -q: only the answer on stdout")
-    .option("--json", "with -z or -q: one JSON object on stdout")
+    .option("-z, --oneshot <prompt>", "answer one prompt; prints only the answer (- reads stdin)")
+    .option("-q, --query <text>", "run one turn, then exit (- reads stdin)")
+    .option("-Q, --quiet", "with -q: print only the answer")
+    .option("--json", "with -z or -q: print one JSON object")
     .option("--image <path>", "attach an image to the first message (repeatable)", collect)
-    .option("-m, --model <id>", "model of this run; provider:model or an alias")
-    .option("--provider <name>", "provider of this run")
-    .option("-t, --toolsets <names>", "tools of this run, comma separated (all = everything)")
-    .option("-s, --skills <names>", "skills for the whole conversation, comma separated (repeatable)", collect)
+    .option("-m, --model <id>", "model for this run: id, provider:model or alias")
+    .option("--provider <name>", "provider for this run")
+    .option("-t, --toolsets <names>", "toolsets for this run, comma-separated (all = everything)")
+    .option("-s, --skills <names>", "skills to preload, comma-separated (repeatable)", collect)
     .option("-r, --resume <id or title>", "resume a conversation")
     .option("-c, --continue [title]", "resume the latest conversation, or the one with this title")
-    .option("--no-restore-cwd", "when resuming, stay in this folder")
-    .option("-w, --worktree", "work in a new git worktree; it is removed at the end if nothing would be lost")
+    .option("--no-restore-cwd", "when resuming, stay in the current folder")
+    .option("-w, --worktree", "work in a new git worktree; removed on exit unless it holds unsaved work")
     .option("--yolo", "run dangerous commands without asking")
-    .option("--plain", "plain lines instead of a screen, for screen readers and simple terminals")
-    .option("--checkpoints", "keep copies of files before the agent changes them; /rollback goes back")
-    .option("--accept-hooks", "shell hooks you were not asked about yet may run, this time")
-    .option("--max-turns <n>", "model calls per turn", positiveInteger)
-    .option("--reasoning <level>", `reasoning effort of this run: ${EFFORTS.join(" ")}`, reasoningLevel)
-    .option("--pass-session-id", "tell the model the session's id")
-    .option("--ignore-user-config", "defaults instead of config.yaml (.env is still read)")
-    .option("--ignore-rules", "no AGENTS.md, SOUL.md, memory or preloaded skills")
-    .option("--safe-mode", "both of the above, and no plugins, servers or hooks")
-    .option("--source <name>", "source stored with the session")
-    .option("--usage-file <path>", "with -z: write tokens and cost of the conversation as JSON")
-    .option("--learn", "with -z or -q: wait for a review of the conversation that is due")
-    .option("-v, --verbose", "debug log on screen")
-    .option("--tui", "accepted; there is one screen")
-    .option("--cli", "accepted; there is one screen");
+    .option("--plain", "plain line mode, for screen readers and simple terminals")
+    .option("--checkpoints", "save file checkpoints before changes; /rollback restores them")
+    .option("--accept-hooks", "allow shell hooks you have not approved yet, for this run")
+    .option("--max-turns <n>", "maximum model calls per turn", positiveInteger)
+    .option("--reasoning <level>", `reasoning effort for this run: ${EFFORTS.join(" ")}`, reasoningLevel)
+    .option("--pass-session-id", "include the session id in the system prompt")
+    .option("--ignore-user-config", "ignore config.yaml and use defaults (.env is still read)")
+    .option("--ignore-rules", "skip AGENTS.md, SOUL.md, memory and preloaded skills")
+    .option("--safe-mode", "both of the above; also skip plugins, MCP servers and hooks")
+    .option("--source <name>", "source recorded for the session")
+    .option("--usage-file <path>", "with -z: write token usage and cost to this file as JSON")
+    .option("--learn", "with -z or -q: wait for a due review of the conversation")
+    .option("-v, --verbose", "print the debug log")
+    .option("--tui", "accepted for compatibility; no effect")
+    .option("--cli", "accepted for compatibility; no effect");
 }
 
 const collect = (value: string, earlier: readonly string[] = []) => [...earlier, value];
 
 function positiveInteger(value: string): number {
   if (/^[1-9]\d*$/.test(value)) return Number(value);
-  throw new InvalidArgumentError("It must be a whole number of 1 or more.");
+  throw new InvalidArgumentError("Must be a whole number, 1 or more.");
 }
 
 function reasoningLevel(value: string): string {
   if ((EFFORTS as readonly string[]).includes(value)) return value;
-  throw new InvalidArgumentError(`It must be one of ${EFFORTS.join(", ")}.`);
+  throw new InvalidArgumentError(`Must be one of ${EFFORTS.join(", ")}.`);
 }

@@ -17,24 +17,24 @@ import { providerRow, resolveProviderAlias } from "../../llm/providers/table.ts"
 import { type CliContext, ExitError, readAll } from "./context.ts";
 
 export function define(command: Command, ctx: CliContext): void {
-  command.description("several keys of one provider: when one is spent, the next one takes over");
+  command.description("manage multiple API keys per provider; when one is exhausted, the next one is used");
   command
     .command("list", { isDefault: true })
     .alias("status")
     .argument("[provider]")
-    .description("which keys there are, and which of them are paused")
+    .description("list keys, including paused ones")
     .action((provider?: string) => list(provider, ctx));
   command
     .command("add")
     .argument("<provider>")
-    .option("--label <text>", "what you call it")
-    .option("--base-url <url>", "it belongs to this address, not to the provider's own")
-    .description("add a key; it is asked for, or read from stdin")
+    .option("--label <text>", "a label for it")
+    .option("--base-url <url>", "URL this key is for, instead of the provider's own")
+    .description("add a key; prompts for it or reads stdin")
     .action((provider: string, flags: { label?: string; baseUrl?: string }) => add(provider, flags, ctx));
   command
     .command("remove")
     .argument("<provider>")
-    .argument("<key>", "its id or label")
+    .argument("<key>", "id or label")
     .description("remove one key")
     .action((provider: string, which: string) => remove(provider, which, ctx));
   command
@@ -45,21 +45,21 @@ export function define(command: Command, ctx: CliContext): void {
   command
     .command("logout")
     .argument("<provider>")
-    .description("forget the logins of a provider; its keys stay")
+    .description("remove the logins of a provider; keys are kept")
     .action((provider: string) => logout(provider, ctx));
 }
 
 export function defineLogin(command: Command, ctx: CliContext): void {
   command
-    .description("Connect an account: keep the key of a provider (same as hermes auth add).")
+    .description("Save a provider key (same as hermes auth add).")
     .argument("[provider]", "default: the provider of your model")
-    .option("--label <text>", "what you call it")
+    .option("--label <text>", "a label for it")
     .action(async (provider: string | undefined, flags: { label?: string }) => {
       const id = providerNamed(provider ?? (await ownProvider(ctx)));
       if (providerRow(id)?.auth === "oauth")
         throw new ExitError(
           1,
-          `${id} works with a login in the browser, which this version cannot do. Logins that auth.json holds already are used and renewed.`,
+          `${id} needs a browser login, which this version does not support. Existing logins in auth.json are used and renewed.`,
         );
       return add(id, flags, ctx);
     });
@@ -67,7 +67,7 @@ export function defineLogin(command: Command, ctx: CliContext): void {
 
 export function defineLogout(command: Command, ctx: CliContext): void {
   command
-    .description("Forget the logins of a provider; its keys stay (same as hermes auth logout).")
+    .description("Remove the logins of a provider; keys are kept (same as hermes auth logout).")
     .argument("[provider]", "default: the provider of your model")
     .action(async (provider: string | undefined) => logout(provider ?? (await ownProvider(ctx)), ctx));
 }
@@ -85,7 +85,7 @@ async function list(wanted: string | undefined, ctx: CliContext): Promise<void> 
   const only = wanted === undefined ? null : providerNamed(wanted);
   const providers = Object.keys(mapping(file.credential_pool)).filter((id) => only === null || id === only);
   const rows = providers.flatMap((id) => entriesIn(file, id).map((entry) => ({ id, entry })));
-  if (rows.length === 0) return ctx.io.out(`No keys are kept here. hermes auth add ${only ?? "PROVIDER"} adds one.\n`);
+  if (rows.length === 0) return ctx.io.out(`No keys saved. Add one: hermes auth add ${only ?? "PROVIDER"}\n`);
   for (const { id, entry } of rows) {
     const { label = "", source = "manual", access_token: token = "" } = entry;
     const shown = source.startsWith("env:") ? source.slice(4) : token === "" ? "(no key)" : `...${token.slice(-4)}`;
@@ -110,20 +110,20 @@ async function add(
 ): Promise<void> {
   const provider = providerNamed(wanted);
   if (provider === "custom" || provider === "demo")
-    throw new ExitError(1, `${provider} keeps no keys here; write \`api_key\` next to its address in config.yaml.`);
+    throw new ExitError(1, `${provider} does not use saved keys; set \`api_key\` next to its URL in config.yaml.`);
   if (baseUrl !== undefined && !URL.canParse(baseUrl))
-    throw new ExitError(1, `"${baseUrl}" is not a web address. Give it as https://host/v1.`);
+    throw new ExitError(1, `"${baseUrl}" is not a URL. Use a URL such as https://host/v1.`);
   const typed = ctx.io.stdinIsTerminal
     ? await ctx.io.secret(`Key of ${provider} (not shown): `)
     : await readAll(ctx.io.stdin);
   const key = typed?.trim() ?? "";
   if (!isUsableKey(key) || !/^[\x21-\x7e]+$/.test(key))
-    throw new ExitError(1, "nothing was added; that is not a key. A key is one line of letters, digits and signs.");
+    throw new ExitError(1, "that is not a key; nothing was added. A key is one line of letters, digits and symbols.");
   const id = randomBytes(3).toString("hex");
   await editAuth(ctx.home, (file) => {
     const entries = entriesIn(file, provider);
     if (entries.some((entry) => entry.access_token === key))
-      throw new ExitError(1, `that key of ${provider} is kept already.`);
+      throw new ExitError(1, `this ${provider} key is already saved.`);
     const priority = Math.max(-1, ...entries.map((entry) => entry.priority ?? 0)) + 1;
     const added: PoolEntry = {
       ...{ id, label: label ?? `key ${entries.length + 1}`, auth_type: "api_key", priority, source: "manual" },
@@ -133,7 +133,7 @@ async function add(
     };
     return withPool(file, provider, [...entries, added]);
   });
-  ctx.io.out(`✓ ${id} is kept for ${provider}.\n`);
+  ctx.io.out(`✓ ${id} saved for ${provider}.\n`);
 }
 
 async function remove(wanted: string, which: string, ctx: CliContext): Promise<void> {
@@ -165,7 +165,7 @@ async function reset(wanted: string, ctx: CliContext): Promise<void> {
     });
     return withPool(file, provider, entries);
   });
-  ctx.io.out(enabled === 0 ? "No key is paused.\n" : `✓ ${enabled} of them may be used again.\n`);
+  ctx.io.out(enabled === 0 ? "No key is paused.\n" : `✓ ${enabled} re-enabled.\n`);
 }
 
 async function logout(wanted: string, ctx: CliContext): Promise<void> {
@@ -175,7 +175,7 @@ async function logout(wanted: string, ctx: CliContext): Promise<void> {
     const keys = entriesIn(file, provider).filter((entry) => entry.auth_type !== "oauth");
     return withPool(active === provider ? rest : file, provider, keys);
   });
-  ctx.io.out(`✓ No login of ${provider} is kept.\n`);
+  ctx.io.out(`✓ No ${provider} login is stored.\n`);
 }
 
 /** A missing file is not created. */
@@ -183,7 +183,7 @@ async function change(ctx: CliContext, how: (file: AuthFile) => AuthFile): Promi
   try {
     await access(ctx.home.paths.at("auth.json"));
   } catch {
-    throw new ExitError(1, "no keys are kept here. hermes auth add PROVIDER adds one.");
+    throw new ExitError(1, "no keys saved. Add one: hermes auth add PROVIDER");
   }
   await editAuth(ctx.home, how);
 }

@@ -18,24 +18,24 @@ interface BackupFlags {
 
 export function define(command: Command, ctx: CliContext): void {
   command
-    .description("Copy the whole home with all profiles into one zip file. It holds your keys: keep it private.")
-    .option("-o, --output <FILE>", "where to (default: ~/hermes-backup-DATE-TIME.zip)")
-    .option("-q, --quick", "only conversations, settings and keys, as a folder below state-snapshots/")
+    .description("Back up the home and all profiles to one zip file. It contains your keys: keep it private.")
+    .option("-o, --output <FILE>", "output file (default: ~/hermes-backup-DATE-TIME.zip)")
+    .option("-q, --quick", "only conversations, settings and keys, as a folder in state-snapshots/")
     .option("-l, --label <TEXT>", "with --quick: a name for the snapshot")
     .addHelpText(
       "after",
-      "\nLeft out: logs of databases, caches of git and npm, backups, checkpoints, snapshots, links.\nTo restore: hermes import FILE",
+      "\nNot included: database logs, git and npm caches, backups, checkpoints, snapshots, symlinks.\nTo restore: hermes import FILE",
     )
     .action((flags: BackupFlags) => backUp(flags, ctx));
 }
 
 async function backUp({ output, quick, label }: BackupFlags, ctx: CliContext): Promise<void> {
   const { home } = ctx;
-  if (label !== undefined && !quick) throw new ExitError(2, "--label goes with --quick.");
+  if (label !== undefined && !quick) throw new ExitError(2, "--label requires --quick.");
   if (label !== undefined && !/^[\w.-]{1,40}$/.test(label))
-    throw new ExitError(2, "A label is made of letters, digits, - _ and dots, at most 40.");
+    throw new ExitError(2, 'A label may contain letters, digits, "-", "_" and ".", at most 40 characters.');
   if (quick) {
-    if (output !== undefined) throw new ExitError(2, "--output does not go with --quick.");
+    if (output !== undefined) throw new ExitError(2, "--output cannot be used with --quick.");
     return snapshot(label, ctx);
   }
   const path = await targetOf(output, ctx);
@@ -43,7 +43,7 @@ async function backUp({ output, quick, label }: BackupFlags, ctx: CliContext): P
   for (const name of report.failed) ctx.io.err(`⚠ not in the backup: ${name}\n`);
   const databases = plural(report.databases, "database");
   print(ctx, `✓ ${plural(report.files, "file")} (${databases}), ${sizeText(report.bytes)}: ${home.display(path)}`);
-  print(ctx, "It holds your keys and conversations. To restore it: hermes import FILE");
+  print(ctx, "It contains your keys and conversations. To restore it: hermes import FILE");
   if (report.failed.length > 0) throw new ExitError(1, `${plural(report.failed.length, "file")} could not be read.`);
 }
 
@@ -72,9 +72,9 @@ function stamp({ clock }: CliContext, between: string): string {
 
 export function defineImport(command: Command, ctx: CliContext): void {
   command
-    .description("Restore a home from a backup. Files of the backup replace those of the home; others stay.")
-    .argument("<ZIP>", "made by hermes backup")
-    .option("-f, --force", "do not ask")
+    .description("Restore a home from a backup. Files in the backup replace those in the home; other files are kept.")
+    .argument("<ZIP>", "a zip file from hermes backup")
+    .option("-f, --force", "do not ask for confirmation")
     .action((file: string, flags: { force?: true }) => restore(resolve(ctx.cwd, file), flags, ctx));
 }
 
@@ -88,7 +88,7 @@ async function restore(path: string, { force }: { readonly force?: true }, ctx: 
   const { home, io } = ctx;
   const { root } = home.paths;
   const pid = await runningGateway(root);
-  if (pid !== null) throw new ExitError(1, `A gateway is running (pid ${pid}) and uses this home. Stop it first.`);
+  if (pid !== null) throw new ExitError(1, `A gateway is running (pid ${pid}) and is using this home. Stop it first.`);
   const backup = await checkBackup(path);
   if (!force && (await isInUse(root))) {
     const question = `Replace what is in ${home.display(root)} with ${plural(backup.entries.length, "file")} of ${home.display(path)}?`;
@@ -99,7 +99,7 @@ async function restore(path: string, { force }: { readonly force?: true }, ctx: 
   const before = await takeSnapshot(root, `${stamp(ctx, "")}-before-import`, "before-import");
   const { files, databases } = await restoreBackup(backup, root, { log: home.log.child("sessions"), clock: ctx.clock });
   print(ctx, `✓ Restored ${plural(files, "file")} (${plural(databases, "database")}) to ${home.display(root)}`);
-  if (Object.keys(before.files).length > 0) print(ctx, `What was there before: ${home.display(before.path)}`);
+  if (Object.keys(before.files).length > 0) print(ctx, `Previous content: ${home.display(before.path)}`);
   if (backup.refused.length > 0) {
     const some = backup.refused.slice(0, 3).map((name) => JSON.stringify(name));
     const more = backup.refused.length > 3 ? ", …" : "";

@@ -25,18 +25,18 @@ interface BatchFlags {
 
 export function define(command: Command, ctx: CliContext): void {
   command
-    .description("run many prompts and keep what the agent did as trajectories (data/RUN_NAME/)")
-    .option("--dataset_file <FILE>", 'one {"prompt": "...", "image"?: "...", "cwd"?: "..."} per line')
-    .option("--run_name <NAME>", "name of the folder below data/")
+    .description("run many prompts and save the trajectories in data/RUN_NAME/")
+    .option("--dataset_file <FILE>", 'JSONL file: one {"prompt": "...", "image"?: "...", "cwd"?: "..."} per line')
+    .option("--run_name <NAME>", "folder name in data/")
     .addOption(number("--batch_size <N>", "prompts per batch_N.jsonl", 10))
-    .option("--distribution <NAME>", "which toolsets prompts get", "default")
-    .option("--model <ID>", "model of this run; provider:model is understood")
-    .addOption(number("--max_turns <N>", "model calls per prompt", 10))
-    .addOption(number("--num_workers <N>", "prompts at the same time", 4))
+    .option("--distribution <NAME>", "toolset distribution for the prompts", "default")
+    .option("--model <ID>", "model for this run: id or provider:model")
+    .addOption(number("--max_turns <N>", "maximum model calls per prompt", 10))
+    .addOption(number("--num_workers <N>", "prompts to run in parallel", 4))
     .option("--resume", "resume a run that was stopped or killed")
     .addOption(number("--max_samples <N>", "only the first N prompts"))
     .option("--verbose", "show every tool call")
-    .option("--list_distributions", "show the distributions and leave")
+    .option("--list_distributions", "list the distributions and exit")
     .addHelpText("after", "\nExample:\n  hermes batch --dataset_file prompts.jsonl --run_name first --num_workers 4")
     .action((flags: BatchFlags) => run(flags, ctx));
 }
@@ -46,13 +46,13 @@ async function run(flags: BatchFlags, ctx: CliContext): Promise<void> {
   if (!flags.dataset_file) throw new ExitError(2, "--dataset_file is missing. See hermes batch --help.");
   const runName = flags.run_name ?? "";
   if (!/^[\w.-]+$/.test(runName) || /^\.+$/.test(runName))
-    throw new ExitError(2, "--run_name is missing, or is not made of letters, digits, - _ and dots.");
+    throw new ExitError(2, '--run_name is missing or invalid. Use letters, digits, "-", "_" and ".".');
   const dir = join(ctx.cwd, "data", runName);
   try {
     await withLock(join(dir, ".lock"), () => runLocked(flags, { dir, runName }, ctx), { waitMs: 0 });
   } catch (error) {
     if (!(error instanceof LockTimeoutError)) throw error;
-    throw new ExitError(1, `Another process is working on the run "${runName}".`);
+    throw new ExitError(1, `Another process is running "${runName}".`);
   } finally {
     await leaveNothing(dir);
   }
@@ -105,7 +105,7 @@ async function runLocked(
     const again = `hermes batch --dataset_file ${flags.dataset_file} --run_name ${runName} --resume`;
     throw new ExitError(
       interrupted ? (signals.code ?? 130) : 1,
-      `${left} of ${statistics.total_prompts} prompts are left. To go on: ${again}`,
+      `${left} of ${statistics.total_prompts} prompts are left. To resume: ${again}`,
     );
   } finally {
     signals.stopListening();
@@ -122,7 +122,7 @@ async function listDistributions(ctx: CliContext): Promise<void> {
 function number(flag: string, description: string, standard?: number): Option {
   const option = new Option(flag, description).argParser((text) => {
     const value = Number(text);
-    if (!Number.isInteger(value) || value < 1) throw new InvalidArgumentError("It takes a whole number from 1 on.");
+    if (!Number.isInteger(value) || value < 1) throw new InvalidArgumentError("Must be a whole number, 1 or more.");
     return value;
   });
   return standard === undefined ? option : option.default(standard);

@@ -68,7 +68,10 @@ async function talk(
   refuseStrayOptions(options);
   const pictures = options.image && (await (await import("./one-shot.ts")).readPictures(options.image, ctx.cwd));
   if (!ctx.io.stdoutIsTerminal) {
-    throw new ExitError(1, 'the screen needs a terminal. For scripts use "hermes -z PROMPT" or "hermes chat -q TEXT".');
+    throw new ExitError(
+      1,
+      'the interactive screen needs a terminal. For scripts use "hermes -z PROMPT" or "hermes chat -q TEXT".',
+    );
   }
   await refuseUnknownSession(options, ctx);
   await askForTrust(ctx);
@@ -105,10 +108,10 @@ async function askForTrust({ home, io, cwd, clock }: CliContext): Promise<void> 
   const { folder, standing } = home.folders.standing(cwd);
   if (standing !== "unknown" || home.unwritable !== null || !io.stdinIsTerminal) return;
   io.err(
-    `\nHermes has not been in this folder before: ${home.display(folder)}\n` +
-      "  t  trust it: plugins and servers of the folder may load, programs it names may run\n" +
-      "  l  look only: nothing of the folder loads or runs by itself\n" +
-      "  q  leave\n",
+    `\nThis folder is new to Hermes: ${home.display(folder)}\n` +
+      "  t  trust it: plugins, servers and programs of this folder may load and run\n" +
+      "  l  look only: nothing in this folder loads or runs on its own\n" +
+      "  q  quit\n",
   );
   let answer: string | undefined;
   while (answer === undefined) {
@@ -129,7 +132,7 @@ async function askForTrust({ home, io, cwd, clock }: CliContext): Promise<void> 
 function refuseStrayOptions({ json, quiet, usageFile, learn }: ChatOptions): void {
   const given = { "--json": json, "--quiet": quiet, "--usage-file": usageFile, "--learn": learn };
   const [stray] = Object.entries(given).find(([, value]) => value !== undefined) ?? [];
-  if (stray) throw new ExitError(2, `${stray} goes with a question: add -z PROMPT or -q TEXT.`);
+  if (stray) throw new ExitError(2, `${stray} needs a prompt: add -z PROMPT or -q TEXT.`);
 }
 
 /** An unattended run must not fall back to default settings. */
@@ -152,7 +155,7 @@ async function queryOf(options: ChatOptions, ctx: CliContext): Promise<string | 
   }
   await refuseUnknownSession(options, ctx);
   const text = await readAll(ctx.io.stdin);
-  if (text.trim() === "") throw new ExitError(1, "stdin is empty; there is nothing to ask.");
+  if (text.trim() === "") throw new ExitError(1, "stdin is empty; no prompt to send.");
   return text;
 }
 

@@ -11,20 +11,20 @@ import { confirm } from "./present.ts";
 
 export function define(command: Command, ctx: CliContext): void {
   command.description(
-    "copies of your files before the agent changed them; /rollback in a conversation goes back to one",
+    "manage file checkpoints, saved before the agent changes files; /rollback in a conversation restores one",
   );
   command
     .command("status", { isDefault: true })
-    .description("what is kept, and how much room it takes")
+    .description("show checkpoints and disk usage")
     .action(() => status(ctx));
   command
     .command("prune")
-    .description("remove what is too old, too much, or of a folder that is gone")
+    .description("delete checkpoints that are too old, too large, or whose folder is gone")
     .action(() => pruneNow(ctx));
   command
     .command("clear")
-    .description("remove every checkpoint")
-    .option("-y, --yes", "do not ask")
+    .description("delete all checkpoints")
+    .option("-y, --yes", "do not ask for confirmation")
     .action((flags: { readonly yes?: true }) => clear(flags, ctx));
 }
 
@@ -33,7 +33,7 @@ async function status(ctx: CliContext): Promise<void> {
   const store = openCheckpoints(home, ctx.clock);
   const { enabled, retention_days, max_snapshots, max_total_size_mb } = home.config().checkpoints;
   io.out(`Checkpoints: ${enabled ? "on" : "off (hermes config set checkpoints.enabled true)"}\n`);
-  if (!(await store.exists())) return io.out("Nothing is kept yet.\n");
+  if (!(await store.exists())) return io.out("No checkpoints yet.\n");
   const projects = await readable(() => readProjects(store));
   const bytes = await readable(() => storedBytes(store));
   io.out(`Store:       ${home.display(store.git.store)}, ${megabytes(bytes)} of at most ${max_total_size_mb} MB\n`);
@@ -48,7 +48,7 @@ async function status(ctx: CliContext): Promise<void> {
 
 async function pruneNow(ctx: CliContext): Promise<void> {
   const store = openCheckpoints(ctx.home, ctx.clock);
-  if (!(await store.exists())) return ctx.io.out("Nothing is kept yet.\n");
+  if (!(await store.exists())) return ctx.io.out("No checkpoints yet.\n");
   const { checkpoints, projects, bytesBefore, bytesAfter } = await readable(() => prune(store));
   ctx.io.out(
     `Removed ${plural(checkpoints, "checkpoint")} and ${plural(projects, "folder")}; ${megabytes(bytesBefore)} before, ${megabytes(bytesAfter)} now.\n`,
@@ -57,10 +57,10 @@ async function pruneNow(ctx: CliContext): Promise<void> {
 
 async function clear(flags: { readonly yes?: true }, ctx: CliContext): Promise<void> {
   const store = openCheckpoints(ctx.home, ctx.clock);
-  if (!(await store.exists())) return ctx.io.out("Nothing is kept yet.\n");
-  await confirm(ctx, "Remove every checkpoint of every folder?", flags);
+  if (!(await store.exists())) return ctx.io.out("No checkpoints yet.\n");
+  await confirm(ctx, "Delete all checkpoints of all folders?", flags);
   await removeAll(store);
-  ctx.io.out("Every checkpoint is removed.\n");
+  ctx.io.out("Deleted all checkpoints.\n");
 }
 
 /** Removes a damaged store too. */

@@ -21,7 +21,7 @@ Set it up once:
     )
     .action(async (shell: string) => {
       if (!Object.hasOwn(SHELLS, shell))
-        throw new ExitError(2, `There is no completion for "${shell}". It takes ${Object.keys(SHELLS).join(", ")}.`);
+        throw new ExitError(2, `Unknown shell "${shell}". Choose ${Object.keys(SHELLS).join(", ")}.`);
       const make = SHELLS[shell as keyof typeof SHELLS]; // checked above
       ctx.io.out(make(commandFacts(await ctx.tree())));
     });

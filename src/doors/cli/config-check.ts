@@ -58,9 +58,9 @@ export function examineConfig(home: OpenHome): readonly Finding[] {
   ];
   return [
     versionFinding(tree, home),
-    ...(found.length > 0 ? found : [{ level: "ok" as const, text: `No mistakes in ${file}` }]),
+    ...(found.length > 0 ? found : [{ level: "ok" as const, text: `No problems in ${file}` }]),
     ...(idle.length > 0
-      ? [{ level: "warn" as const, text: `Set, but not used yet, so without effect: ${idle.join(", ")}` }]
+      ? [{ level: "warn" as const, text: `Set but not used yet (no effect): ${idle.join(", ")}` }]
       : []),
   ];
 }
@@ -68,13 +68,13 @@ export function examineConfig(home: OpenHome): readonly Finding[] {
 function versionFinding(tree: Readonly<Record<string, unknown>>, home: OpenHome): Finding {
   const file = home.display(home.paths.configFile);
   if (Object.keys(tree).length === 0)
-    return { level: "ok", text: `${file} is empty or not there; the built-in defaults are used` };
+    return { level: "ok", text: `${file} is empty or missing; using built-in defaults` };
   const version = versionOf(tree);
   if (version === CONFIG_VERSION) return { level: "ok", text: `${file} is up to date (version ${version})` };
   if (version > CONFIG_VERSION)
     return {
       level: "ok",
-      text: `${file} was written by a newer program (version ${version}); it is read and left alone`,
+      text: `${file} was written by a newer Hermes (version ${version}); it is read but not changed`,
     };
   return {
     level: "warn",
@@ -97,7 +97,7 @@ function unknownKeys(tree: Readonly<Record<string, unknown>>, findings: readonly
     const meant = near.length > 0 ? ` Did you mean ${near.join(", ")}?` : "";
     return {
       level: "warn",
-      text: `${key} is not a setting this program knows.${meant}`,
+      text: `${key} is not a known setting.${meant}`,
       fix: hermesCommand(`config unset ${key}`),
     };
   });
@@ -135,7 +135,7 @@ export function checkConfig({ home, io }: CliContext): void {
     const missing = known.filter(({ name }) => !home.env(name));
     const needed = group === "model" && missing.length === known.length;
     io.out(
-      `\n${title}: ${known.length - missing.length} of ${known.length} set${needed ? "; at least one is needed for a model in the cloud" : ""}\n`,
+      `\n${title}: ${known.length - missing.length} of ${known.length} set${needed ? "; cloud models need at least one" : ""}\n`,
     );
     for (const { name, meaning } of missing) io.out(`  ${name.padEnd(22)} ${meaning}\n`);
   }

@@ -31,7 +31,7 @@ export async function showConfig(ctx: CliContext): Promise<string> {
   const problem = backendProblem(home);
   const blocks = [
     block("Paths", [
-      ["Config", home.display(home.paths.configFile) + (home.configBroken ? "  (broken; defaults are in force)" : "")],
+      ["Config", home.display(home.paths.configFile) + (home.configBroken ? "  (broken; using defaults)" : "")],
       ["Secrets", home.display(home.paths.envFile)],
       ["Home", home.display(home.paths.dir)],
       ...(home.managed ? [["Managed by", home.managed.manager] as const] : []),

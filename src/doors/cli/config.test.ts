@@ -273,15 +273,12 @@ test("set and check say of a setting or key that nothing reads yet that it is no
   const me = person("_config_version: 24\nvoice: {auto_tts: false}\ntelegram: {home: 5}\n");
   const set = await me.run("set", "privacy.redact_pii", "true");
   assert.equal(set.code, 0);
-  assert.equal(
-    set.out,
-    "⚠ Set privacy.redact_pii = true in ~/.hermes/config.yaml, but it is not used yet: nothing in this program reads it.\n",
-  );
+  assert.equal(set.out, "⚠ Set privacy.redact_pii = true in ~/.hermes/config.yaml, but it has no effect yet.\n");
   assert.match(me.read(), /redact_pii: true/);
-  assert.match((await me.run("set", "telegram.home", "6")).out, /^⚠ Set telegram\.home = 6 .*not used yet/);
+  assert.match((await me.run("set", "telegram.home", "6")).out, /^⚠ Set telegram\.home = 6 .*no effect yet/);
   assert.match(
     (await me.run("set", "TELEGRAM_BOT_TOKEN", "123456:abcdef")).out,
-    /^⚠ Set TELEGRAM_BOT_TOKEN .*not used yet/,
+    /^⚠ Set TELEGRAM_BOT_TOKEN .*no effect yet/,
   );
   assert.match((await me.run("set", "agent.max_turns", "5")).out, /^✓ Set agent\.max_turns = 5 in \S+\n$/);
 
@@ -289,7 +286,7 @@ test("set and check say of a setting or key that nothing reads yet that it is no
   assert.equal(check.code, 0);
   assert.match(
     check.out,
-    /^⚠ Set, but not used yet, so without effect: privacy\.redact_pii, telegram, TELEGRAM_BOT_TOKEN$/m,
+    /^⚠ Set but not used yet \(no effect\): privacy\.redact_pii, telegram, TELEGRAM_BOT_TOKEN$/m,
     "a default has no effect anyway",
   );
   assert.doesNotMatch(check.out, /Chat keys|DAYTONA_API_KEY|SLACK/);
@@ -309,17 +306,17 @@ test("check tells version, mistakes, unknown keys and missing keys, and fails on
     "✗ custom_providers is a mapping",
     "Did you mean display",
     "⚠ agent.max_turns",
-    "⚠ agent.colour is not a setting",
+    "⚠ agent.colour is not a known setting",
     "✗ budget.days: there is no such setting, and budget.day may be meant",
     "OPENROUTER_API_KEY",
   ]) {
     assert.ok(out.includes(part), part);
   }
   assert.equal(out.split("budget.days").length, 2, "told once");
-  assert.ok(!out.includes("No mistakes"));
+  assert.ok(!out.includes("No problems"));
   const sound = await person("_config_version: 24\nmodel: {name: x}\n").run("check");
   assert.equal(sound.code, 0);
-  assert.match(sound.out, /✓ No mistakes/);
+  assert.match(sound.out, /✓ No problems/);
 });
 
 test("migrate asks for settings that skills declare and nobody has set; show lists them", async () => {

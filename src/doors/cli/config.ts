@@ -45,7 +45,7 @@ export function define(command: Command, ctx: CliContext): void {
     });
   command
     .command("show")
-    .description("what is set, and where")
+    .description("show the settings and where they are")
     .option("--json", "machine-readable")
     .action((_options: unknown, self: Command) => show(self.optsWithGlobals()));
   command
@@ -61,7 +61,7 @@ export function define(command: Command, ctx: CliContext): void {
     .description("change one setting; keys and tokens go to .env")
     .argument("[key]")
     .argument("[value]")
-    .option("--force", "replace sections, accept unknown keys and values of another kind")
+    .option("--force", "allow replacing sections, unknown keys and values of another type")
     .action(
       act((key: string | undefined, value: string | undefined, options: { force?: boolean }) =>
         setKey(ctx, key, value, options),
@@ -78,19 +78,19 @@ export function define(command: Command, ctx: CliContext): void {
     .action(act(() => editConfig(ctx)));
   command
     .command("path")
-    .description("print where config.yaml is")
+    .description("print the path of config.yaml")
     .action(() => io.out(`${home.paths.configFile}\n`));
   command
     .command("env-path")
-    .description("print where .env is")
+    .description("print the path of .env")
     .action(() => io.out(`${home.paths.envFile}\n`));
   command
     .command("check")
-    .description("look for mistakes and missing keys")
+    .description("check for mistakes and missing keys")
     .action(act(() => checkConfig(ctx)));
   command
     .command("migrate")
-    .description("bring an older config.yaml up to date")
+    .description("migrate an older config.yaml")
     .action(act(() => migrate(ctx)));
 }
 
@@ -142,7 +142,7 @@ async function setKey(
   const sandbox = planned.path.join(".") === "terminal.backend" ? SANDBOXES[String(planned.value)] : undefined;
   // The Python original refuses a backend it does not know, and the home must go on working there.
   if (sandbox !== undefined) {
-    io.err(`terminal.backend ${planned.value} is the local one in a sandbox: saved as terminal.sandbox ${sandbox}.\n`);
+    io.err(`terminal.backend ${planned.value} means local with a sandbox: saved as terminal.sandbox ${sandbox}.\n`);
     await home.setConfigKey(["terminal", "sandbox"], sandbox);
   }
   const { path, notices, notUsed } = planned;
@@ -157,7 +157,7 @@ async function setKey(
 }
 
 function isSet(what: string, notUsed: boolean): string {
-  return notUsed ? `⚠ Set ${what}, but it is not used yet: nothing in this program reads it.\n` : `✓ Set ${what}\n`;
+  return notUsed ? `⚠ Set ${what}, but it has no effect yet.\n` : `✓ Set ${what}\n`;
 }
 
 async function unsetKey({ home, io }: CliContext, key: string | undefined): Promise<void> {
@@ -219,15 +219,12 @@ async function editConfig({ home, io }: CliContext): Promise<void> {
   await createIfAbsent(path);
   const editor = await findEditor({ home, io }, `edit the file yourself: ${path}`);
   const code = await runEditor(editor, path, home.environment());
-  if (code !== 0) throw new ExitError(1, `${editor} ended with code ${code}; ${path} is as it left it.`);
+  if (code !== 0) throw new ExitError(1, `${editor} exited with code ${code}; ${path} is as it left it.`);
 
   const parsed = parseText(await loadYaml(), await readFile(path, "utf8"));
   if (!parsed.ok) {
     const { line, column, message } = parsed.problem;
-    throw new ExitError(
-      1,
-      `✗ Line ${line}, column ${column}: ${message}\n  Nothing reads ${path} until this is fixed.`,
-    );
+    throw new ExitError(1, `✗ Line ${line}, column ${column}: ${message}\n  ${path} is ignored until this is fixed.`);
   }
   home.config();
   for (const { message } of home.configFindings()) io.err(`⚠ ${message}\n`);

@@ -36,9 +36,7 @@ export async function checkTools({ home, clock }: CliContext): Promise<readonly 
   });
   return [
     { level: "ok", text: `${ready.size} of ${plural(own.length, "tool")} can be used` },
-    ...(keyless.length > 0
-      ? [{ level: "ok" as const, text: `without a key of their own: ${keyless.join(", ")}` }]
-      : []),
+    ...(keyless.length > 0 ? [{ level: "ok" as const, text: `without their own key: ${keyless.join(", ")}` }] : []),
     ...missing.map((name) => missingTool(name, home.env)),
     ...unknown.map(
       (name): Finding => ({ level: "warn", text: `there is no toolset "${name}"`, fix: hermesCommand("tools list") }),
@@ -80,25 +78,25 @@ export async function checkPlugins(ctx: CliContext): Promise<readonly Finding[]>
   const wanted = new Set((ctx.home.config().plugins.enabled ?? []).map(String));
   for (const { plugin, state, note, missingEnv } of rows) {
     if (state === "unusable" && namesOf(plugin).some((name) => wanted.has(name)))
-      found.push({ level: "warn", text: `${plugin.key} does not load: ${note}` });
+      found.push({ level: "warn", text: `${plugin.key} failed to load: ${note}` });
     if (state === "failed")
       found.push({
         level: "warn",
         text: `${plugin.key} ${note}`,
-        fix: `${hermesCommand(`plugins enable ${plugin.key}`)} tries it again`,
+        fix: `${hermesCommand(`plugins enable ${plugin.key}`)} retries`,
       });
     if (state === "on" && missingEnv.length > 0)
       found.push({
         level: "warn",
         text: `${plugin.key} needs ${missingEnv.join(", ")}`,
-        fix: `put it into ${ctx.home.display(ctx.home.paths.envFile)}`,
+        fix: `add it to ${ctx.home.display(ctx.home.paths.envFile)}`,
       });
   }
   for (const name of missingPlugins(rows, ctx.home.config()))
     found.push({
       level: "warn",
       text: `plugins.enabled names "${name}", which is not installed`,
-      fix: `install it with ${hermesCommand("plugins install")}, or take it out of plugins.enabled`,
+      fix: `install it with ${hermesCommand("plugins install")}, or remove it from plugins.enabled`,
     });
   const on = rows.filter(({ state }) => state === "on").length;
   const { hooks, trouble } = await findHookTrouble(ctx);

@@ -19,7 +19,11 @@ export async function checkEnvironment({ home }: CliContext): Promise<readonly F
     { level: "ok", text: `Hermes ${VERSION} (${from}), Node ${node} on ${process.platform} ${process.arch}` },
     sqlite
       ? { level: "ok", text: `SQLite ${sqlite}` }
-      : { level: "error", text: "this Node has no SQLite", fix: "use an official build of Node 24 or newer" },
+      : {
+          level: "error",
+          text: "this Node was built without SQLite",
+          fix: "use an official build of Node 24 or newer",
+        },
   ];
 }
 
@@ -36,14 +40,16 @@ export async function checkHome(ctx: CliContext): Promise<readonly Finding[]> {
   } catch {
     findings.push({
       level: "error",
-      text: `${paths.dir} cannot be written; nothing said will be kept`,
-      fix: `make it yours: chown -R "$USER" ${paths.dir}, or choose another with HERMES_HOME`,
+      text: `${paths.dir} is not writable; conversations will not be saved`,
+      fix: `take ownership: chown -R "$USER" ${paths.dir}, or choose another with HERMES_HOME`,
     });
   }
   for (const name of FOLDERS) findings.push(...(await checkFolder(paths.at(name), ctx)));
-  findings.push(...(await checkMode(paths.dir, 0o700, "the home can be read by others", ctx)));
+  findings.push(...(await checkMode(paths.dir, 0o700, "the home is readable by others", ctx)));
   for (const name of SECRET_FILES)
-    findings.push(...(await checkMode(paths.at(name), 0o600, `${name} can be read by others, and may hold keys`, ctx)));
+    findings.push(
+      ...(await checkMode(paths.at(name), 0o600, `${name} is readable by others and may contain keys`, ctx)),
+    );
   const broken = await openAuth(home).then(
     () => null,
     (error: unknown) => error,
@@ -58,11 +64,11 @@ async function checkFolder(path: string, { home }: CliContext): Promise<Finding[
   const shown = home.display(path);
   if (facts)
     return [
-      { level: "error", text: `${shown} is a file, not a folder`, fix: `move it away: mv ${shown} ${shown}.old` },
+      { level: "error", text: `${shown} is a file, but must be a folder`, fix: `rename it: mv ${shown} ${shown}.old` },
     ];
   const make = async () => {
     await mkdir(path, { recursive: true, mode: 0o700 });
-    return `made ${shown}`;
+    return `created ${shown}`;
   };
   return [
     { level: "warn", text: `${shown} is missing`, fix: `mkdir -p ${shown}`, repair: home.managed ? undefined : make },
@@ -90,12 +96,16 @@ export async function checkKnowledge(ctx: CliContext): Promise<readonly Finding[
   const file = home.display(home.paths.soulFile);
   const identity: Finding =
     soul === null
-      ? { level: "warn", text: `${file} is missing; the built-in identity is used`, fix: "the next start writes one" }
+      ? {
+          level: "warn",
+          text: `${file} is missing; using the built-in identity`,
+          fix: "it is created on the next start",
+        }
       : soul.trim() === ""
         ? {
             level: "warn",
-            text: `${file} is empty; the built-in identity is used`,
-            fix: `write who the agent is into ${file}`,
+            text: `${file} is empty; using the built-in identity`,
+            fix: `describe the agent in ${file}`,
           }
         : { level: "ok", text: `${file}, ${plural([...soul].length, "character")}` };
   const limits = { memory: memory.memory_char_limit, user: memory.user_char_limit };
@@ -107,7 +117,7 @@ export async function checkKnowledge(ctx: CliContext): Promise<readonly Finding[
       const facts = `${FILE_NAMES[target]}: ${entries.length === 1 ? "1 entry" : `${entries.length} entries`}, ${used} of ${limits[target]} characters`;
       if (used <= limits[target]) return { level: "ok", text: facts };
       const fix = `shorten it: ${hermesCommand("memory show")}, ${hermesCommand("memory remove")}; or raise memory.${target}_char_limit`;
-      return { level: "warn", text: `${facts}: the agent can add nothing to it`, fix };
+      return { level: "warn", text: `${facts}: the agent cannot add to it`, fix };
     }),
   );
   return [identity, ...memories];
@@ -145,8 +155,8 @@ export async function checkStore(ctx: CliContext): Promise<readonly Finding[]> {
     };
     const large: Finding = {
       level: "warn",
-      text: `the write-ahead log of state.db has ${(wal / 1e6).toFixed(0)} MB`,
-      fix: "end other hermes processes; the last one that ends writes it back",
+      text: `the write-ahead log of state.db is ${(wal / 1e6).toFixed(0)} MB`,
+      fix: "quit other hermes processes; the last one to exit checkpoints it",
     };
     return [
       facts,
@@ -157,8 +167,8 @@ export async function checkStore(ctx: CliContext): Promise<readonly Finding[]> {
     if (!(error instanceof StoreError)) throw error;
     const fix =
       error.code === "busy"
-        ? "wait until the other hermes process is done, or end it"
-        : `"${hermesCommand("sessions repair --check-only")}" examines the file; nothing is deleted`;
+        ? "wait for the other hermes process to finish, or stop it"
+        : `"${hermesCommand("sessions repair --check-only")}" checks the file; it deletes nothing`;
     return [{ level: "error", text: error.message, fix }];
   }
 }

@@ -25,14 +25,14 @@ export async function checkProvider(ctx: CliContext): Promise<readonly Finding[]
   try {
     const { target, demo, loneKey, providerName } = await chooseTarget(ctx.home, {});
     if (loneKey !== undefined) {
-      const text = `${loneKey} is set, but no model is chosen; the built-in demo model answers`;
+      const text = `${loneKey} is set but no model is selected; using the built-in demo model`;
       return [{ level: "warn", text, fix: hermesCommand("model") }];
     }
     if (demo) {
-      const text = "no provider is configured; the built-in demo model answers";
+      const text = "no provider configured; using the built-in demo model";
       return [{ level: "warn", text, fix: `connect a real one: ${hermesCommand("setup")}` }];
     }
-    const window = `window ${target.contextLength} tokens${target.windowAssumed ? " (assumed; say it with model.context_length)" : ""}`;
+    const window = `window ${target.contextLength} tokens${target.windowAssumed ? " (assumed; set model.context_length)" : ""}`;
     const chosen: Finding = { level: "ok", text: `${target.model} at ${providerName} (${target.apiMode}), ${window}` };
     const [own, others] = await Promise.all([reach(target, "error"), checkFallbacks(ctx)]);
     return [chosen, ...own, ...others];
@@ -73,7 +73,7 @@ async function reach(target: Target, level: "warn" | "error"): Promise<readonly 
         {
           level,
           text: `${baseUrl} does not accept the key (HTTP ${answer.status})`,
-          fix: `enter the right one: ${hermesCommand("setup model")}`,
+          fix: `enter a valid key: ${hermesCommand("setup model")}`,
         },
       ];
     case "unreachable":
@@ -81,7 +81,7 @@ async function reach(target: Target, level: "warn" | "error"): Promise<readonly 
         {
           level,
           text: `${baseUrl} cannot be reached: ${answer.sentence}`,
-          fix: `${isLocalEndpoint(baseUrl) ? "start the server" : "check the network"}, or correct its address: ${hermesCommand("setup model")}`,
+          fix: `${isLocalEndpoint(baseUrl) ? "start the server" : "check the network"}, or fix its URL: ${hermesCommand("setup model")}`,
         },
       ];
     case "no_list":
@@ -151,8 +151,8 @@ async function checkCommand(folders: readonly string[], { home }: CliContext): P
   const real = await realpath(place).catch(() => place);
   const own = await realpath(join(installRoot(), "bin", "hermes.mjs")).catch(() => "");
   if (real === own) return { level: "ok", text: `hermes: ${home.display(place)}` };
-  const text = `${home.display(place)} is another installation than this one (${home.display(installRoot())})`;
-  return { level: "warn", text, fix: "remove the one you do not use, or put the other first on the PATH" };
+  const text = `${home.display(place)} is a different installation from this one (${home.display(installRoot())})`;
+  return { level: "warn", text, fix: "remove the one you do not use, or change their order on the PATH" };
 }
 
 async function checkRipgrep(): Promise<Finding> {
@@ -161,7 +161,7 @@ async function checkRipgrep(): Promise<Finding> {
   if (place) return { level: "ok", text: `ripgrep: ${place}` };
   return {
     level: "warn",
-    text: "ripgrep is not installed: searching files is slower",
+    text: "ripgrep is not installed; file search is slower",
     fix: "install ripgrep with your system's package manager",
   };
 }
@@ -169,14 +169,14 @@ async function checkRipgrep(): Promise<Finding> {
 async function checkBrowser(path: string, { home }: CliContext): Promise<Finding> {
   const { findChromium, isElsewhere } = await import("../../tools/browser/launch.ts");
   const { browser } = home.config();
-  if (isElsewhere(browser)) return { level: "ok", text: "browser: another machine's" };
+  if (isElsewhere(browser)) return { level: "ok", text: "browser: remote" };
   const place = await findChromium({ engine: browser.engine, path });
   if (place) return { level: "ok", text: `browser: ${place}` };
   const named = !["", "auto"].includes(browser.engine.trim());
   if (!named) return { level: "ok", text: "browser: not installed (for the browser tools: Chromium or Chrome)" };
   return {
     level: "warn",
-    text: `browser.engine names ${browser.engine}, which is not there`,
+    text: `browser.engine is ${browser.engine}, which is not installed`,
     fix: hermesCommand("config set browser.engine auto"),
   };
 }
@@ -201,20 +201,20 @@ export async function checkSandbox({ home }: CliContext): Promise<readonly Findi
   const unusable = backendProblem(home);
   if (unusable !== null) {
     if (home.unreadGuards().includes(unusable))
-      return [{ level: "warn", text: "not examined: its settings cannot be read (see Configuration)" }];
+      return [{ level: "warn", text: "not checked: its settings cannot be read (see Configuration)" }];
     return [{ level: "error", text: unusable, fix: hermesCommand("config set terminal.backend local") }];
   }
   const { line, mode, problem, unattended } = await inspectPlace(terminal, home.environment());
-  if (!RUNS_HERE.has(terminal.backend)) return [{ level: "ok", text: `commands run in another place: ${line}` }];
+  if (!RUNS_HERE.has(terminal.backend)) return [{ level: "ok", text: `commands run elsewhere: ${line}` }];
   if (problem && mode === "on") {
-    const without = `or run without one: ${hermesCommand("config set terminal.sandbox off")}`;
+    const without = `or disable it: ${hermesCommand("config set terminal.sandbox off")}`;
     return [{ level: "error", text: line, fix: `${problem.fix}, ${without}` }];
   }
   if (problem) return [{ level: "warn", text: line, fix: problem.fix }];
   if (mode !== "off") return [{ level: "ok", text: `${line}; schedules: network ${unattended}` }];
   if (hasSandboxSetting(home)) return [{ level: "ok", text: `${line}, as you chose` }];
   const fix = hermesCommand("config set terminal.sandbox auto");
-  return [{ level: "warn", text: "local, no sandbox: commands run with all your rights", fix }];
+  return [{ level: "warn", text: "local, no sandbox: commands run with your full permissions", fix }];
 }
 
 // MCP servers.
@@ -228,7 +228,7 @@ export async function checkServers(ctx: CliContext): Promise<readonly Finding[]>
     .filter(({ enabled }) => !enabled)
     .map(({ name }): Finding => ({ level: "ok", text: `${name}: off` }));
   const on = servers.filter(({ enabled }) => enabled);
-  if (isSafeMode(home)) return [{ level: "ok", text: "HERMES_SAFE_MODE is set: none is used" }];
+  if (isSafeMode(home)) return [{ level: "ok", text: "HERMES_SAFE_MODE is set: disabled" }];
   if (on.length === 0) return [...wrong, ...off, ...(wrong.length + off.length > 0 ? [] : [NONE])];
   const hub = await McpHub.open(hubPorts({ home, clock, cwd, platform: "cli" }), () => undefined);
   try {
@@ -246,7 +246,7 @@ function serverFindings({ name, state, reason, tools, warnings }: ServerStatus):
   const looks = warnings.map((text): Finding => ({ level: "warn", text }));
   if (state === "connected") return [{ level: "ok", text: `${name}: ${plural(tools, "tool")}` }, ...looks];
   if (state === "connecting" || state === "waiting") {
-    const text = `${name}: no answer within ${REACH_MS / 1000} s`;
+    const text = `${name}: no response within ${REACH_MS / 1000} s`;
     return [{ level: "warn", text, fix: hermesCommand(`mcp test ${name}`) }];
   }
   // A warning, not an error: conversations work without it.

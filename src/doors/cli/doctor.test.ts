@@ -92,11 +92,7 @@ test("doctor and config check find the same in config.yaml", async (t) => {
     const [level = "", ...words] = line.split(" ");
     assert.ok(checked.out.includes(`${marks[level]} ${words.join(" ")}`), `${line}\n${checked.out}`);
   }
-  assert.ok(
-    lines("Configuration").includes(
-      "warn display.skni is not a setting this program knows. Did you mean display.skin?",
-    ),
-  );
+  assert.ok(lines("Configuration").includes("warn display.skni is not a known setting. Did you mean display.skin?"));
   assert.deepEqual([code, checked.code], [1, 1]);
   assert.equal(lines("Configuration").filter((line) => line.includes("max_turns")).length, 1, "told once");
 });
@@ -129,7 +125,7 @@ test("the home's own files are looked at: identity and memories within their lim
   const home = await makeHome(t, { "SOUL.md": "  \n", "memories/MEMORY.md": `${"x".repeat(3000)}\n` });
   const { lines } = await examine(home);
   const [soul = "", memory = "", user = ""] = lines("Identity and memory");
-  assert.match(soul, /^warn .*SOUL\.md is empty; the built-in identity is used/);
+  assert.match(soul, /^warn .*SOUL\.md is empty; using the built-in identity/);
   assert.match(memory, /^warn MEMORY\.md: 1 entry, 3000 of 2200 characters/);
   assert.equal(user, "ok USER.md: 0 entries, 0 of 1375 characters");
 });
@@ -161,8 +157,8 @@ test("in words: marks, a line on how to fix each, and what to do next", async (t
   await rm(home.at("SOUL.md"), { force: true });
   const { out, code } = await run(home, []);
   assert.equal(code, 0);
-  assert.match(out, /^Model\n {2}⚠ no provider is configured; .*\n {6}→ connect a real one: hermes setup$/m);
+  assert.match(out, /^Model\n {2}⚠ no provider configured; .*\n {6}→ connect a real one: hermes setup$/m);
   assert.match(out, /^Tools\n {2}✓ \d+ of \d+ tools can be used$/m);
-  assert.match(out, /without a key of their own: .*image_generate \(OPENAI_API_KEY\)/);
+  assert.match(out, /without their own key: .*image_generate \(OPENAI_API_KEY\)/);
   assert.match(out, /\nNothing is broken; \d+ warnings?\.\n$/);
 });

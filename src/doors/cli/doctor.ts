@@ -41,8 +41,8 @@ interface Report {
 
 export function define(command: Command, ctx: CliContext): void {
   command
-    .description("Check configuration, model, database, tools and everything else. Exit 1 if something is broken.")
-    .option("--fix", "fix what can be fixed safely: folders, permissions, old settings, orphaned commands")
+    .description("Check configuration, model, database, tools and more. Exits with 1 if something is broken.")
+    .option("--fix", "apply safe fixes: folders, permissions, outdated settings, orphaned commands")
     .option("--json", "as JSON")
     .action((options: { json?: true; fix?: true }) => diagnose(ctx, options));
 }
@@ -77,7 +77,7 @@ async function examine(title: string, run: () => Promise<readonly Finding[]>): P
   try {
     return await run();
   } catch (error) {
-    return [{ level: "error", text: `${title} could not be examined: ${messageOf(error)}` }];
+    return [{ level: "error", text: `${title} could not be checked: ${messageOf(error)}` }];
   }
 }
 
@@ -88,7 +88,7 @@ async function repair(reports: readonly Report[]): Promise<string[]> {
     try {
       if (finding.repair) done.push(await finding.repair());
     } catch (error) {
-      done.push(`not possible: ${finding.text}: ${messageOf(error)}`);
+      done.push(`fix failed: ${finding.text}: ${messageOf(error)}`);
     }
   }
   return done;
@@ -106,5 +106,5 @@ function closing(findings: readonly Finding[], warnings: number, fixing: true | 
   const hint =
     safe > 0 ? `${hermesCommand("doctor --fix")} fixes ${safe === 1 ? "one of these" : `${safe} of these`}.\n` : "";
   if (findings.some(({ level }) => level === "error")) return hint;
-  return `${hint}${warnings === 0 ? "Everything is fine." : `Nothing is broken; ${plural(warnings, "warning")}.`}\n`;
+  return `${hint}${warnings === 0 ? "No problems found." : `Nothing is broken; ${plural(warnings, "warning")}.`}\n`;
 }

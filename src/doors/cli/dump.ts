@@ -23,8 +23,8 @@ type Row = readonly [name: string, value: string];
 
 export function define(command: Command, ctx: CliContext): void {
   command
-    .description("Print a summary of this installation for bug reports. It holds no secrets.")
-    .option("--show-keys", "first and last letters of the keys that are set")
+    .description("Print a summary of this installation for bug reports. It contains no secrets.")
+    .option("--show-keys", "show the first and last letters of configured keys")
     .action(async (flags: { showKeys?: true }) => {
       const { home } = ctx;
       const { model, terminal } = home.config();
@@ -83,7 +83,7 @@ export async function featureRows(ctx: CliContext): Promise<readonly Row[]> {
     ["MCP servers", String(parseServers(config.mcp_servers).servers.length)],
     ["Memory", config.memory.provider || "built in"],
     ["Skills", String(skills)],
-    ["Kept keys", `${plural(pooled.length - logins, "key")}, ${plural(logins, "login")} in auth.json`],
+    ["Saved keys", `${plural(pooled.length - logins, "key")}, ${plural(logins, "login")} in auth.json`],
     ["Gateway", gateway === null ? "not running" : `running (pid ${gateway})`],
     ["Platforms", chats.map(({ name }) => name.split("_")[0]?.toLowerCase()).join(", ") || "none"],
     ["Cron jobs", String(await cronJobs(ctx))],

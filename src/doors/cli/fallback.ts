@@ -15,32 +15,32 @@ interface AddFlags {
 }
 
 export function define(command: Command, ctx: CliContext): void {
-  command.description("Models that take over when the main model fails, in this order.");
+  command.description("Manage fallback models. They are tried in this order when the main model fails.");
   command
     .command("list", { isDefault: true })
-    .description("show them")
+    .description("list the fallbacks")
     .option("--json", "as JSON")
     .action((flags: { json?: true }) => list(flags, ctx));
   command
     .command("add")
-    .argument("[PROVIDER]", "such as openrouter, anthropic, ollama or custom")
-    .argument("[MODEL]", "as its provider calls it")
-    .description("add one at the end")
-    .option("--base-url <URL>", "address of a custom server")
-    .option("--key-env <NAME>", "variable that holds its key")
-    .option("--first", "put it in front of the others")
+    .argument("[PROVIDER]", "e.g. openrouter, anthropic, ollama or custom")
+    .argument("[MODEL]", "model id at that provider")
+    .description("add a fallback")
+    .option("--base-url <URL>", "URL of a custom server")
+    .option("--key-env <NAME>", "environment variable with its key")
+    .option("--first", "add it first in the list")
     .action((provider: string | undefined, model: string | undefined, flags: AddFlags) =>
       add(provider, model, flags, ctx),
     );
   command
     .command("remove")
-    .argument("<WHICH>", "its number in the list, or its model")
-    .description("remove one")
+    .argument("<WHICH>", "number in the list, or model id")
+    .description("remove a fallback")
     .action((which: string) => remove(which, ctx));
   command
     .command("clear")
-    .description("remove all")
-    .option("-y, --yes", "do not ask")
+    .description("remove all fallbacks")
+    .option("-y, --yes", "do not ask for confirmation")
     .action((flags: { yes?: true }) => clear(flags, ctx));
 }
 
@@ -69,7 +69,7 @@ function list({ json }: { readonly json?: true }, ctx: CliContext): void {
     }));
     return printJson(ctx, facts);
   }
-  if (entries.length === 0) return print(ctx, "No fallback is set. Add one with: hermes fallback add PROVIDER MODEL");
+  if (entries.length === 0) return print(ctx, "No fallback configured. Add one: hermes fallback add PROVIDER MODEL");
   for (const [at, entry] of entries.entries()) print(ctx, `${at + 1}. ${describe(entry)}`);
 }
 
@@ -81,7 +81,7 @@ async function add(
 ): Promise<void> {
   const chosen = await wanted(provider, model, ctx);
   if (baseUrl !== undefined && !URL.canParse(baseUrl))
-    throw new ExitError(1, `"${baseUrl}" is not a web address. Give it as https://host/v1.`);
+    throw new ExitError(1, `"${baseUrl}" is not a URL. Use a URL such as https://host/v1.`);
   const entry = {
     ...chosen,
     ...(baseUrl === undefined ? {} : { base_url: baseUrl }),
@@ -90,7 +90,7 @@ async function add(
   const entries = written(ctx);
   const isSame = (other: unknown) =>
     describe({ ...mapping(other), key_env: "" }) === describe({ ...entry, key_env: "" });
-  if (entries.some(isSame)) throw new ExitError(1, `${chosen.provider} ${chosen.model} is in the list already.`);
+  if (entries.some(isSame)) throw new ExitError(1, `${chosen.provider} ${chosen.model} is already in the list.`);
   await save(first ? [entry, ...entries] : [...entries, entry], ctx);
   print(ctx, `✓ ${describe(entry)}`);
   // It is kept all the same: a key may be set later.
@@ -132,7 +132,7 @@ async function remove(which: string, ctx: CliContext): Promise<void> {
 
 async function clear(flags: { readonly yes?: true }, ctx: CliContext): Promise<void> {
   const count = written(ctx).length;
-  if (count === 0) return print(ctx, "No fallback is set.");
+  if (count === 0) return print(ctx, "No fallback configured.");
   await confirm(ctx, `Remove ${count === 1 ? "the fallback" : `all ${count} fallbacks`}?`, flags);
   await save([], ctx);
   print(ctx, "✓ Removed.");

@@ -1,19 +1,19 @@
 // Commands that users of other agents, and of the Python original, type out of habit: what does the same here.
 
 const HABITS: Readonly<Record<string, string>> = {
-  ask: "hermes -z PROMPT gives one answer",
+  ask: "hermes -z PROMPT answers one prompt",
   cd: "start hermes in the folder you want to work in",
   clear: "hermes starts a new conversation; hermes sessions prune removes old ones",
   commit: 'ask for it: hermes -z "commit my changes"',
   continue: "hermes --continue resumes the latest conversation",
   cost: "hermes usage shows tokens and cost",
   edit: "hermes config edit opens the settings",
-  env: "hermes config set NAME VALUE keeps a key in .env",
+  env: "hermes config set NAME VALUE saves a key in .env",
   exec: "hermes -z PROMPT runs one task; hermes batch runs many",
   export: "hermes sessions export FILE",
   history: "hermes sessions list",
   init: "start hermes and ask it to write an AGENTS.md for this folder",
-  keys: "hermes auth list shows kept keys; hermes config show the others",
+  keys: "hermes auth list shows saved keys, hermes config show the others",
   list: "hermes sessions list",
   migrate: "hermes config migrate",
   models: "hermes model",
@@ -46,8 +46,8 @@ const LATER = new Set(
 export function habitHint(word: string): string | null {
   if (/\s/.test(word)) return `To ask one question: hermes -z ${JSON.stringify(word)}`;
   const name = word.toLowerCase();
-  if (Object.hasOwn(HABITS, name)) return `Here: ${HABITS[name]}.`;
-  return LATER.has(name) ? "It is not part of this version yet." : null;
+  if (Object.hasOwn(HABITS, name)) return `In Hermes: ${HABITS[name]}.`;
+  return LATER.has(name) ? "Not available in this version yet." : null;
 }
 
 /** Names for the same thing inside a group of commands. */

@@ -12,28 +12,28 @@ import { type CliContext, ExitError } from "./context.ts";
 import { printJson } from "./present.ts";
 
 export function define(command: Command, ctx: CliContext): void {
-  command.description("programs that run at events of the agent: `hooks` in config.yaml");
+  command.description("manage shell commands that run on agent events (hooks in config.yaml)");
   command
     .command("list", { isDefault: true })
-    .description("configured hooks, and whether they may run")
+    .description("list configured hooks and whether they may run")
     .option("--json", "machine-readable")
     .action((flags: { json?: true }) => list(flags, ctx));
   command
     .command("test")
-    .description("run the hooks of an event now, with made-up facts, and show how their answer is read")
+    .description("run the hooks of an event now with sample data and show how their output is interpreted")
     .argument("<event>", "e.g. pre_tool_call")
-    .option("--tool <name>", "the tool of the made-up call", "terminal")
-    .option("--accept-hooks", "also those you have not allowed yet")
+    .option("--tool <name>", "tool name in the sample data", "terminal")
+    .option("--accept-hooks", "also run hooks you have not approved yet")
     .action((event: string, flags: { tool: string; acceptHooks?: true }) => test(event, flags, ctx));
   command
     .command("revoke")
-    .description("take back your consent for a command, in all events")
-    .argument("[command]", "as it stands in config.yaml")
-    .option("--all", "for every hook")
+    .description("revoke your approval of a command, for all events")
+    .argument("[command]", "the command as written in config.yaml")
+    .option("--all", "revoke all approvals")
     .action((wanted: string | undefined, flags: { all?: true }) => revoke(wanted, flags, ctx));
   command
     .command("doctor")
-    .description("find hooks that will not run, and say why")
+    .description("find hooks that will not run and explain why")
     .action(() => doctor(ctx));
 }
 
@@ -62,7 +62,7 @@ async function list({ json }: { json?: true }, ctx: CliContext): Promise<void> {
   }
   if (rows.length === 0 && problems.length === 0) {
     return ctx.io.out(
-      "No hooks are configured. They stand in config.yaml:\n\nhooks:\n  pre_tool_call:\n    - command: ~/bin/check.sh\n      matcher: terminal\n",
+      "No hooks configured. Define them in config.yaml:\n\nhooks:\n  pre_tool_call:\n    - command: ~/bin/check.sh\n      matcher: terminal\n",
     );
   }
   for (const { hook, standing } of rows) {
@@ -81,18 +81,18 @@ async function test(event: string, flags: { tool: string; acceptHooks?: true }, 
     const near = didYouMean(event, Object.keys(HOOKS));
     const hint =
       near.length > 0 ? ` Did you mean ${near.join(" or ")}?` : ` There are: ${Object.keys(HOOKS).join(", ")}`;
-    throw new ExitError(2, `no event is called "${event}".${hint}`);
+    throw new ExitError(2, `there is no event "${event}".${hint}`);
   }
   const hooks = await open(ctx);
   const wanted = hooks.configured().hooks.filter((hook) => hook.event === event);
-  if (wanted.length === 0) throw new ExitError(1, `no hook is configured for ${event}.`);
+  if (wanted.length === 0) throw new ExitError(1, `no hooks configured for ${event}.`);
   const tool = HOOKS[event]?.tool ? { tool_name: flags.tool, args: { command: "echo hello" } } : {};
   const payload = { ...tool, session_id: "hooks-test", cwd: ctx.cwd, test: true };
   let failed = 0;
   for (const hook of wanted) {
     ctx.io.out(`${hook.command}\n`);
     if (hook.matcher && !hook.matcher.test(flags.tool)) {
-      ctx.io.out(`  not for ${flags.tool}: its matcher is ${matcherOf(hook)}\n`);
+      ctx.io.out(`  skipped for ${flags.tool}: its matcher is ${matcherOf(hook)}\n`);
       continue;
     }
     if (!(await mayRun(hook, hooks, flags.acceptHooks === true, ctx))) {
@@ -115,7 +115,7 @@ async function test(event: string, flags: { tool: string; acceptHooks?: true }, 
 function answerText(answer: NonNullable<Awaited<ReturnType<ShellHooks["tryOut"]>>["answer"]>): string {
   if (answer.type === "block") return `the call would be blocked: ${answer.message}`;
   if (answer.type === "context") return `added to the message: ${answer.text}`;
-  return answer.type === "nothing" ? "no answer: everything goes on as it is" : `ignored: ${answer.why}`;
+  return answer.type === "nothing" ? "no output: nothing changes" : `ignored: ${answer.why}`;
 }
 
 async function mayRun(hook: ShellHook, hooks: ShellHooks, accepted: boolean, ctx: CliContext): Promise<boolean> {
@@ -129,23 +129,21 @@ async function mayRun(hook: ShellHook, hooks: ShellHooks, accepted: boolean, ctx
   const choice = (typed ?? "").trim().toLowerCase().slice(0, 1);
   if (choice === "a") await hooks.consents.approve(hook, standing.facts, ctx.clock.now());
   if (choice === "o" || choice === "a") return true;
-  ctx.io.out("  not run: you have not allowed it; --accept-hooks runs it anyway\n");
+  ctx.io.out("  not run: you have not approved it; --accept-hooks runs it anyway\n");
   return false;
 }
 
 async function revoke(command: string | undefined, { all }: { all?: true }, ctx: CliContext): Promise<void> {
-  if (command === undefined && !all) throw new ExitError(2, "name the command to take the consent back for, or --all.");
+  if (command === undefined && !all) throw new ExitError(2, "name a command, or use --all.");
   const hooks = await open(ctx);
   const gone = await hooks.consents.revoke((one) => all === true || one.command === command);
   if (gone > 0)
-    return ctx.io.out(
-      `Took back ${gone === 1 ? "one consent" : `${gone} consents`}. What is still configured asks again.\n`,
-    );
-  if (all) return ctx.io.out("There was no consent to take back.\n");
+    return ctx.io.out(`Revoked ${gone === 1 ? "1 approval" : `${gone} consents`}. Configured hooks will ask again.\n`);
+  if (all) return ctx.io.out("No approval to revoke.\n");
   const known = [...new Set((await hooks.consents.all()).map((one) => one.command))];
   const near = didYouMean(command ?? "", known);
   const hint = near.length > 0 ? ` Did you mean ${near.map((one) => `"${one}"`).join(" or ")}?` : "";
-  throw new ExitError(1, `no consent is known for "${command}".${hint}`);
+  throw new ExitError(1, `no approval on record for "${command}".${hint}`);
 }
 
 async function doctor(ctx: CliContext): Promise<void> {
@@ -159,11 +157,11 @@ async function doctor(ctx: CliContext): Promise<void> {
 /** Whether a hook may run, in words for its owner. */
 function standingText(standing: HookStanding): string {
   if (standing.type === "allowed") {
-    const by = { consent: "allowed by you", auto: "allowed by hooks_auto_accept", session: "allowed for now" };
+    const by = { consent: "approved by you", auto: "approved by hooks_auto_accept", session: "approved for this run" };
     return by[standing.by];
   }
-  if (standing.type === "unseen") return "not allowed yet; the next interactive conversation asks";
-  if (standing.type === "changed") return "changed since you allowed it; the next interactive conversation asks";
+  if (standing.type === "unseen") return "not approved yet; the next interactive conversation will ask";
+  if (standing.type === "changed") return "changed since you approved it; the next interactive conversation will ask";
   return `refused by the command policy (${standing.reason})`;
 }
 
@@ -193,7 +191,7 @@ export async function findHookTrouble(ctx: CliContext): Promise<{ hooks: number;
   for (const { event, command } of await hooks.consents.all())
     if (!known.has(`${event}\n${command}`))
       trouble.push(
-        `${event}: ${command}: allowed once, but no longer configured; hermes hooks revoke "${command}" forgets it`,
+        `${event}: ${command}: approved, but no longer configured; to revoke: hermes hooks revoke "${command}"`,
       );
   return { hooks: configured.length, trouble };
 }
@@ -209,7 +207,7 @@ async function programTrouble(
   if (script === undefined)
     return (await can(program.replace(/^~(?=\/)/, home.osHome), constants.F_OK)) ? null : `${program} is not there`;
   if (!script.endsWith(program.replace(/^~/, "")) || (await can(script, constants.X_OK))) return null;
-  return `${home.display(script)} may not be executed; chmod +x fixes it`;
+  return `${home.display(script)} is not executable; run chmod +x on it`;
 }
 
 async function can(path: string, mode: number): Promise<boolean> {

@@ -12,9 +12,9 @@ interface InsightFlags {
 
 export function define(command: Command, ctx: CliContext): void {
   command
-    .description("Show how much the agent was used: conversations, tokens, cost, tools, times.")
+    .description("Show usage statistics: conversations, tokens, cost, tools, times.")
     .addOption(new Option("--days <N>", "the last N days").argParser(positiveNumber).default(DEFAULT_DAYS))
-    .option("--source <NAME>", "only conversations of one source, such as cli or telegram")
+    .option("--source <NAME>", "only one source, e.g. cli or telegram")
     .option("--json", "as JSON")
     .action(async ({ days, source, json }: InsightFlags) => {
       const since = ctx.clock.now() / 1000 - days * 86_400;

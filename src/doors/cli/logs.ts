@@ -33,12 +33,12 @@ export function define(command: Command, ctx: CliContext): void {
   command
     .description("Show the log files.")
     .argument("[LOG]", `${LOG_NAMES.join(", ")}, or list to see the files`, "agent")
-    .addOption(new Option("-n, --lines <N>", "how many lines").argParser(positiveNumber).default(50))
-    .option("-f, --follow", "keep showing what is added")
-    .addOption(new Option("--level <LEVEL>", `at least ${LOG_LEVELS.join(", ")}`).argParser(levelNamed))
+    .addOption(new Option("-n, --lines <N>", "number of lines").argParser(positiveNumber).default(50))
+    .option("-f, --follow", "follow new lines")
+    .addOption(new Option("--level <LEVEL>", `minimum level: ${LOG_LEVELS.join(", ")}`).argParser(levelNamed))
     .option("--session <TEXT>", "only sessions whose id contains this")
     .option("--since <AGE>", "only the last 30s, 5m, 2h or 1d")
-    .addOption(new Option("--component <NAME>", "only one part of the program").choices(LOG_COMPONENTS))
+    .addOption(new Option("--component <NAME>", "only one component").choices(LOG_COMPONENTS))
     .addHelpText(
       "after",
       "\nExamples:\n  hermes logs -f\n  hermes logs errors --since 1d\n  hermes logs --level warning -n 200",

@@ -11,7 +11,7 @@ export function requireServer(name: string, { home, io }: CliContext): ServerSet
     const known = Object.keys(servers);
     throw new ExitError(
       1,
-      `There is no MCP server "${name}". ${known.length > 0 ? `Configured: ${known.join(", ")}` : "None is configured."}`,
+      `There is no MCP server "${name}". ${known.length > 0 ? `Configured: ${known.join(", ")}` : "None configured."}`,
     );
   }
   const { settings, problems } = parseServer(name, servers[name]);
@@ -42,7 +42,7 @@ export async function requireConsent({ name, endpoint }: ServerSettings, { home,
   if (answer === null) {
     throw new ExitError(
       1,
-      `${shown}: ${verdict.reason} (${verdict.category}). That needs your yes at a terminal, or the command line in command_allowlist of config.yaml. Nothing was started.`,
+      `${shown}: ${verdict.reason} (${verdict.category}). Confirm it at a terminal, or add the command line to command_allowlist in config.yaml. Nothing was started.`,
     );
   }
   if (!/^y(?:es)?$/i.test(answer.trim())) throw new ExitError(1, "Nothing was started.");

@@ -82,7 +82,7 @@ export async function tools(name: string, { json }: { readonly json?: true }, ct
     );
   }
   for (const warning of warnings) ctx.io.err(`⚠ ${warning}\n`);
-  ctx.io.out(`\nhermes mcp configure ${name} chooses; hermes tools disable ${name}:TOOL switches one off.\n`);
+  ctx.io.out(`\nhermes mcp configure ${name} selects tools; hermes tools disable ${name}:TOOL disables one.\n`);
 }
 
 export async function review(name: string, { json }: { readonly json?: true }, ctx: CliContext): Promise<void> {
@@ -92,14 +92,14 @@ export async function review(name: string, { json }: { readonly json?: true }, c
   const { listing } = await listingOf(settings, ctx);
   const changes = before.unread(settings, listing);
   if (json) return printJson(ctx, { server: name, changes });
-  if (changes.length === 0) return ctx.io.out(`The tools of ${name} are as you know them.\n`);
+  if (changes.length === 0) return ctx.io.out(`The tools of ${name} have not changed.\n`);
   for (const { tool, kind, before: old, now, threats } of changes) {
     const why = threats.length > 0 ? ` (reads like an attack: ${threats.join(", ")})` : "";
     ctx.io.out(`${tool}: ${kind}${why}\n`);
     ctx.io.out(revealed(await unifiedDiff(old && asText(tool, old), asText(tool, now))));
     ctx.io.out("\n");
   }
-  ctx.io.out(`hermes mcp accept ${name} takes this over.\n`);
+  ctx.io.out(`hermes mcp accept ${name} accepts these changes.\n`);
 }
 
 const asText = (path: string, { description, inputSchema }: Listing["tools"][number]) => ({
@@ -113,8 +113,8 @@ export async function accept(name: string, ctx: CliContext): Promise<void> {
   const pins = await ToolPins.open(ctx.home.paths.at("mcp_pins.json"));
   const changed = pins.unread(settings, listing).map(({ tool }) => tool);
   await pins.accept(settings, listing);
-  const what = changed.length === 0 ? "nothing had changed" : changed.join(", ");
-  ctx.io.out(`The tools of ${name} are accepted as they are now: ${what}. New conversations use them.\n`);
+  const what = changed.length === 0 ? "nothing changed" : changed.join(", ");
+  ctx.io.out(`Accepted the current tools of ${name}: ${what}. New conversations use them.\n`);
 }
 
 export async function configure(name: string, flags: ConfigureFlags, ctx: CliContext): Promise<void> {
@@ -135,7 +135,7 @@ export async function configure(name: string, flags: ConfigureFlags, ctx: CliCon
   }
   const on = names.filter((tool) => isWanted(tool, { include: choice.include, exclude: choice.exclude ?? [] }));
   io.out(
-    `${on.length} of ${names.length} tools of ${name} are on: ${on.join(", ") || "none"}\nNew sessions use the change.\n`,
+    `${on.length} of ${names.length} tools of ${name} enabled: ${on.join(", ") || "none"}\nThe change applies to new conversations.\n`,
   );
 }
 
@@ -153,8 +153,8 @@ export async function signIn(name: string, ctx: CliContext): Promise<void> {
       osHome: home.osHome,
       log: home.log.child("mcp"),
       redact: (text) => home.redact(text),
-      show: (url) => io.out(`Open this address in your browser and sign in:\n\n  ${url}\n\n`),
-      paste: () => io.question("If the browser is on another machine, paste the address it ends at here: "),
+      show: (url) => io.out(`Open this URL in your browser and sign in:\n\n  ${url}\n\n`),
+      paste: () => io.question("If the browser is on another machine, paste the final URL here: "),
       // Without a terminal nobody can press Ctrl+C, so the wait is limited.
       signal: AbortSignal.any([stop.signal, AbortSignal.timeout(300_000)]),
     });

@@ -80,11 +80,11 @@ test("a server is added, tried, listed, chosen from and removed; config.yaml kee
   // biome-ignore lint/suspicious/noTemplateCurlyInString: a template of config.yaml
   const env = "A=${GIVEN}";
   const added = await mcp("add", "tiny", "--command", tiny.command, "--env", env, "--args", ...tiny.args, "-p", "80");
-  assert.match(added, /Added tiny[\s\S]*It works: 8 tools/);
+  assert.match(added, /Added tiny[\s\S]*Connected: 8 tools/);
   const text = await config();
   assert.ok(text.startsWith(START), text);
   assert.match(text, /- "-p"\n {6}- "80"\n {4}env:\n {6}A: "\$\{GIVEN\}"\n/);
-  assert.match(await mcp("add", "tiny", "--url", "https://x.example"), /exit 1: There is a server "tiny" already/);
+  assert.match(await mcp("add", "tiny", "--url", "https://x.example"), /exit 1: Server "tiny" already exists/);
 
   const [row] = JSON.parse(await mcp("list", "--json")).servers;
   assert.deepEqual([row.name, row.transport, row.enabled, row.tools], ["tiny", "stdio", true, 8]);
@@ -96,7 +96,7 @@ test("a server is added, tried, listed, chosen from and removed; config.yaml kee
     await mcp("configure", "tiny", "--include", "echo,nonsense"),
     /exit 1: No such tool: nonsense\. Nothing was changed/,
   );
-  assert.match(await mcp("configure", "tiny", "--include", "echo,env"), /2 of 9 tools of tiny are on: echo, env/);
+  assert.match(await mcp("configure", "tiny", "--include", "echo,env"), /2 of 9 tools of tiny enabled: echo, env/);
   const listed = JSON.parse(await mcp("tools", "tiny", "--json")).tools;
   assert.deepEqual(
     listed.filter((tool: { enabled: boolean }) => tool.enabled).map((tool: { tool: string }) => tool.tool),
@@ -104,7 +104,7 @@ test("a server is added, tried, listed, chosen from and removed; config.yaml kee
   );
   assert.match(await mcp("remove", "tiny"), /Removed tiny/);
   assert.equal(await config(), START);
-  assert.match(await mcp("test", "tiny"), /exit 1: There is no MCP server "tiny"\. None is configured/);
+  assert.match(await mcp("test", "tiny"), /exit 1: There is no MCP server "tiny"\. None configured/);
   await close();
 });
 
@@ -113,7 +113,7 @@ test("tools are ticked in a list", async () => {
   await mcp("add", "tiny", "--command", tiny.command, "--no-test", "--args", ...tiny.args);
   const others = ["2", "5", "6", "7", "8", "9"];
   keys.push(...others, "\r");
-  assert.match(await mcp("configure", "tiny"), /1\. \[x\] echo[\s\S]*3 of 9 tools of tiny are on: echo, crash, fail/);
+  assert.match(await mcp("configure", "tiny"), /1\. \[x\] echo[\s\S]*3 of 9 tools of tiny enabled: echo, crash, fail/);
   keys.push("\r");
   assert.match(await mcp("configure", "tiny"), /Nothing changed/);
   keys.push("1", "\u001b");
@@ -127,12 +127,12 @@ test("tools are ticked in a list", async () => {
 test("wrong input is refused in words, and nothing is written", async () => {
   const { mcp, config, close } = await open();
   const cases: readonly [args: string[], said: RegExp][] = [
-    [["add", "x"], /exit 2: Say how to reach it/],
-    [["add", "x", "--command", "a", "--url", "https://b.example"], /exit 2: .*one of them/],
-    [["add", "a b", "--command", "c"], /exit 2: "a b" cannot be a server's name/],
+    [["add", "x"], /exit 2: Use either --command/],
+    [["add", "x", "--command", "a", "--url", "https://b.example"], /exit 2: Use either/],
+    [["add", "a b", "--command", "c"], /exit 2: "a b" is not a valid server name/],
     [["add", "x", "--url", "ftp://b.example"], /exit 2: .*not an http or https address/],
-    [["add", "x", "--url", "https://b.example", "--env", "A=1"], /exit 2: .*belong to --command/],
-    [["add", "x", "--url", "https://b.example", "--transport", "pigeon"], /exit 2: --transport is http or sse/],
+    [["add", "x", "--url", "https://b.example", "--env", "A=1"], /exit 2: .*require --command/],
+    [["add", "x", "--url", "https://b.example", "--transport", "pigeon"], /exit 2: --transport must be http or sse/],
     [["add", "x", "--command", "a", "--env", "nonsense"], /exit 2: "nonsense" is not NAME=VALUE/],
     [["remove", "x"], /exit 1: There is no MCP server "x"/],
     [["login", "x"], /exit 1: There is no MCP server "x"/],
@@ -145,7 +145,7 @@ test("wrong input is refused in words, and nothing is written", async () => {
 test("a command the policy asks about needs a yes, which is kept for exactly this line", async () => {
   const { mcp, answers, config, close } = await open();
   const add = () => mcp("add", "sh", "--command", "bash", "--no-test", "--args", "-c", "exit 0");
-  assert.match(await add(), /exit 1: .*needs your yes at a terminal/);
+  assert.match(await add(), /exit 1: .*Confirm it at a terminal/);
   answers.push("n");
   assert.match(await add(), /exit 1: Nothing was started/);
   assert.equal(await config(), START);

@@ -32,64 +32,61 @@ export interface ConfigureFlags {
 
 export function define(command: Command, ctx: CliContext): void {
   const live = () => import("./mcp-live.ts");
-  command.description("servers that give the agent more tools (Model Context Protocol)");
+  command.description("manage MCP servers, which give the agent more tools (Model Context Protocol)");
   command
     .command("list", { isDefault: true })
-    .description("servers in config.yaml, and what is known of them")
+    .description("list configured servers and their status")
     .option("--json", "machine-readable")
     .action(async (flags: Json) => list(flags, ctx));
   command
     .command("add")
-    .description("write a server to config.yaml and try it")
+    .description("add a server to config.yaml and test it")
     .argument("<name>")
-    .argument("[args...]", "arguments of the command, behind --args")
-    .option(
-      "--command <CMD>",
-      "a program on this machine that speaks MCP; its arguments follow --args, as the last option",
-    )
-    .option("--url <URL>", "the address of a server")
-    .option("--transport <KIND>", "http or sse, for --url", "http")
+    .argument("[args...]", "arguments for the command, after --args")
+    .option("--command <CMD>", "local program to start; pass its arguments with --args as the last option")
+    .option("--url <URL>", "server URL")
+    .option("--transport <KIND>", "transport for --url: http or sse", "http")
     .option("--auth <KIND>", "oauth: sign in with the browser")
-    .option("--env <NAME=VALUE...>", "variables the program gets; {NAME} behind a dollar sign takes one of yours")
-    .option("--header <NAME=VALUE...>", "headers every request carries, with the same templates")
-    .option("--no-test", "do not connect to it now")
+    .option("--env <NAME=VALUE...>", `environment variables for the program; \${NAME} refers to one of yours`)
+    .option("--header <NAME=VALUE...>", `headers for every request; \${NAME} works here too`)
+    .option("--no-test", "do not connect now")
     .action(async (name: string, args: string[], flags: AddFlags) => add(name, args, flags, ctx));
   command
     .command("remove")
     .alias("rm")
-    .description("take a server out of config.yaml; what signing in left behind goes too")
+    .description("remove a server from config.yaml, with its stored login")
     .argument("<name>")
     .action(async (name: string) => remove(name, ctx));
   command
     .command("test")
-    .description("connect to a server and say how it went")
+    .description("connect to a server and report the result")
     .argument("<name>")
     .option("--json", "machine-readable")
     .action(async (name: string, flags: Json) => (await live()).test(name, flags, ctx));
   command
     .command("tools")
-    .description("the tools of a server, and which are on")
+    .description("list the tools of a server and which are enabled")
     .argument("<name>")
     .option("--json", "machine-readable")
     .action(async (name: string, flags: Json) => (await live()).tools(name, flags, ctx));
   command
     .command("review")
-    .description("what changed in the tools of a server since you accepted them")
+    .description("show what changed in a server's tools since you accepted them")
     .argument("<name>")
     .option("--json", "machine-readable")
     .action(async (name: string, flags: Json) => (await live()).review(name, flags, ctx));
   command
     .command("accept")
-    .description("take the tools of a server over as they are now")
+    .description("accept the current tools of a server")
     .argument("<name>")
     .action(async (name: string) => (await live()).accept(name, ctx));
   command
     .command("configure")
-    .description("choose the tools of a server")
+    .description("select the tools of a server")
     .argument("<name>")
-    .option("--include <TOOLS>", "only these, separated by commas")
-    .option("--exclude <TOOLS>", "all but these, separated by commas")
-    .option("--all", "all of them")
+    .option("--include <TOOLS>", "only these, comma-separated")
+    .option("--exclude <TOOLS>", "all except these, comma-separated")
+    .option("--all", "all tools")
     .action(async (name: string, flags: ConfigureFlags) => (await live()).configure(name, flags, ctx));
   command
     .command("login")
@@ -129,7 +126,7 @@ export async function list({ json }: { readonly json?: true }, ctx: CliContext):
   for (const row of rows) {
     const known = row.tools === null ? "not connected yet" : plural(row.tools, "tool");
     const trouble = row.failed ? `failed ${relativeTime(row.failed.at / 1000, ctx.clock.now() / 1000)}` : null;
-    const state = row.transport === null ? null : row.enabled ? (trouble ?? known) : "switched off";
+    const state = row.transport === null ? null : row.enabled ? (trouble ?? known) : "disabled";
     const facts = [row.transport ?? "unusable", state, row.auth].filter((fact) => fact !== null).join(", ");
     const mark = row.enabled && !row.failed ? "✓" : "✗";
     io.out(`${mark} ${row.name.padEnd(width)}  ${facts}  ${row.target ?? ""}`.trimEnd().concat("\n"));
@@ -141,10 +138,13 @@ export async function list({ json }: { readonly json?: true }, ctx: CliContext):
 export async function add(name: string, args: string[], flags: AddFlags, ctx: CliContext): Promise<void> {
   const { home, io } = ctx;
   if (!/^[\p{L}\p{N}][\p{L}\p{N}_-]{0,63}$/u.test(name)) {
-    throw new ExitError(2, `"${name}" cannot be a server's name: letters, digits, - and _, at most 64.`);
+    throw new ExitError(
+      2,
+      `"${name}" is not a valid server name: use letters, digits, - and _, at most 64 characters.`,
+    );
   }
   if (name in home.config().mcp_servers) {
-    throw new ExitError(1, `There is a server "${name}" already. Remove it first: hermes mcp remove ${name}`);
+    throw new ExitError(1, `Server "${name}" already exists. Remove it first: hermes mcp remove ${name}`);
   }
   const entry = entryOf(args, flags);
   const { settings, problems } = parseServer(name, expanded(entry, ctx));
@@ -161,10 +161,12 @@ export async function add(name: string, args: string[], flags: AddFlags, ctx: Cl
   const { status } = await tryServer(settings, ctx);
   if (status.state === "connected")
     io.out(
-      `It works: ${plural(status.tools, "tool")}. New conversations have them; /reload-mcp brings them into a running one.\n`,
+      `Connected: ${plural(status.tools, "tool")}. New conversations can use them; /reload-mcp adds them to a running one.\n`,
     );
   else
-    io.err(`It is saved but could not be reached. ${status.reason ?? ""}\nTry again with: hermes mcp test ${name}\n`);
+    io.err(
+      `Saved, but the server could not be reached. ${status.reason ?? ""}\nTry again with: hermes mcp test ${name}\n`,
+    );
 }
 
 async function remove(name: string, ctx: CliContext): Promise<void> {
@@ -178,17 +180,17 @@ async function remove(name: string, ctx: CliContext): Promise<void> {
 
 function entryOf(args: readonly string[], flags: AddFlags): Record<string, unknown> {
   if ((flags.command === undefined) === (flags.url === undefined)) {
-    throw new ExitError(2, "Say how to reach it: --command CMD [--args ARGS...] or --url URL, one of them.");
+    throw new ExitError(2, "Use either --command CMD [--args ARGS...] or --url URL.");
   }
   if (flags.url === undefined) {
-    if (flags.auth !== undefined || flags.header) throw new ExitError(2, "--auth and --header belong to --url.");
+    if (flags.auth !== undefined || flags.header) throw new ExitError(2, "--auth and --header require --url.");
     return { command: flags.command, ...(args.length > 0 ? { args: [...args] } : {}), ...pairs("env", flags.env) };
   }
-  if (args.length > 0 || flags.env) throw new ExitError(2, "--args and --env belong to --command.");
+  if (args.length > 0 || flags.env) throw new ExitError(2, "--args and --env require --command.");
   if (!["http", "sse"].includes(flags.transport ?? "http"))
-    throw new ExitError(2, `--transport is http or sse, not "${flags.transport}".`);
+    throw new ExitError(2, `--transport must be http or sse, not "${flags.transport}".`);
   if (flags.auth !== undefined && flags.auth !== "oauth")
-    throw new ExitError(2, `--auth knows oauth only; a key goes into --header.`);
+    throw new ExitError(2, `--auth only supports oauth; pass a key with --header.`);
   return {
     url: flags.url,
     ...(flags.transport === "sse" ? { transport: "sse" } : {}),

@@ -33,11 +33,10 @@ async function setUp(ctx: CliContext, given: string | undefined, flags: Flags): 
   await provider.saveConfig?.(values, ctx.home.paths.dir);
   const available = await provider.isAvailable();
   await provider.shutdown?.();
-  if (!available)
-    throw new ExitError(1, `The memory provider "${name}" says that it is not available. Nothing was switched on.`);
+  if (!available) throw new ExitError(1, `The memory provider "${name}" is not available. Nothing was enabled.`);
   await ctx.home.setConfigKey("memory.provider", name);
   if (flags.json) return printJson(ctx, { success: true, provider: name });
-  ctx.io.out(`Memory provider ${name} is on; new conversations use it. hermes memory off switches it off again.\n`);
+  ctx.io.out(`Memory provider ${name} enabled for new conversations. To disable it: hermes memory off\n`);
 }
 
 async function choose(names: readonly string[], ctx: CliContext, flags: Flags): Promise<string | null> {
@@ -49,7 +48,7 @@ async function choose(names: readonly string[], ctx: CliContext, flags: Flags): 
   names.forEach((name, index) => {
     ctx.io.out(`${String(index + 1).padStart(3)}  ${name}${name === provider ? "  (in use)" : ""}\n`);
   });
-  const answer = (await ctx.io.question("Which one? Number or name, Enter for none: "))?.trim();
+  const answer = (await ctx.io.question("Which one? Number or name (Enter to cancel):  "))?.trim();
   if (answer === undefined)
     throw new ExitError(1, "This command is interactive and needs a terminal. Name one: hermes memory setup local");
   if (answer !== "") return names[Number(answer) - 1] ?? answer;
@@ -77,7 +76,7 @@ async function askFor(
   for (const field of fields) {
     const value = await askOne(field, ctx);
     if (value === "" && field.required) {
-      throw new ExitError(1, `${provider} needs ${field.key} (${field.description}). Nothing was switched on.`);
+      throw new ExitError(1, `${provider} needs ${field.key} (${field.description}). Nothing was enabled.`);
     }
     if (value === "") continue;
     if (field.secret) await ctx.home.setEnv(field.env_var ?? field.key, value);
@@ -92,7 +91,7 @@ async function askOne(field: ProviderField, { io, home }: CliContext): Promise<s
     field.choices?.join(" | "),
     field.url,
     field.default && `Enter for ${field.default}`,
-    kept && "Enter keeps the one you have",
+    kept && "Enter keeps the current value",
   ];
   const hint = hints.filter((text) => text).join("; ");
   const prompt = `${field.description}${hint === "" ? "" : ` (${hint})`}: `;
@@ -134,7 +133,7 @@ export async function reportProvider(ctx: CliContext): Promise<ProviderReport | 
 }
 
 export function printProvider(ctx: CliContext, report: ProviderReport | null): void {
-  if (!report) return ctx.io.out("External provider: none (hermes memory setup chooses one)\n");
+  if (!report) return ctx.io.out("External provider: none (set one up: hermes memory setup)\n");
   const { name, available, problem, lines, health } = report;
   ctx.io.out(`External provider: ${name}${available ? "" : ` — not used: ${problem}`}\n`);
   const { dir } = ctx.home.paths;

@@ -73,7 +73,7 @@ test("entries are added, changed by number or by a part, and removed", async (t)
   assert.equal(await file(), "Uses zsh");
   const missing = await run(["remove", "7"]);
   assert.equal(missing.code, 1);
-  assert.match(missing.err, /No entry of memory has the number or the text "7".*--target user means/);
+  assert.match(missing.err, /No entry of memory has the number or the text "7".*--target user selects/);
   await say("add", "Uses vim");
   const several = await run(["remove", "Uses"]);
   assert.equal(several.code, 1);
@@ -119,7 +119,7 @@ test("show tells age, origin and use; why tells the whole story", async (t) => {
   await say("add", "--target", "user", "Ada");
   const shown = await say("list");
   assert.match(shown, /^~\/\.hermes\/memories\/MEMORY\.md {2}1% — 39\/2,200 chars\n/);
-  assert.match(shown, / 2 {2}see ~\/\.ssh\n.*kept out of prompts: ssh_access\n/);
+  assert.match(shown, / 2 {2}see ~\/\.ssh\n.*excluded from prompts: ssh_access\n/);
   assert.match(shown, / 3 {2}two\n {5}lines\n {5}— just now, the agent \(cli\)\n/);
   assert.match(shown, /\n\n~\/\.hermes\/memories\/USER\.md .*\n\n {2}1 {2}Ada\n {5}— just now, you\n$/);
   assert.doesNotMatch(await say("show", "--target", "memory"), /Ada/);
@@ -139,18 +139,18 @@ test("show tells age, origin and use; why tells the whole story", async (t) => {
 
 test("history numbers the changes, and undo takes one back", async (t) => {
   const { say, json, run, file } = await person(t);
-  assert.equal(await say("history"), "No changes on record.\n");
+  assert.equal(await say("history"), "No changes recorded.\n");
   for (const text of ["one", "two", "three"]) await say("add", text);
   assert.match(await say("history"), /^ {2}1 .* memory {2}add {2}you\n {7}\+ three\n {2}2 /);
   assert.match(await say("undo"), /^Change taken back/);
   assert.equal(await file(), "one\n§\ntwo");
-  assert.match(await say("history", "-n", "2"), /undo[\s\S]*\(taken back\)/);
+  assert.match(await say("history", "-n", "2"), /undo[\s\S]*\(undone\)/);
   await say("undo", "4");
   assert.equal(await file(), "two");
   assert.equal((await json("history", "-n", "1")).records[0].op, "undo");
   assert.equal((await run(["undo", "99"])).code, 1);
   await say("undo");
-  assert.deepEqual((await run(["undo"])).err, "There is no change to take back.");
+  assert.deepEqual((await run(["undo"])).err, "Nothing to undo.");
 });
 
 test("reset asks, keeps a copy, and can be taken back", async (t) => {
@@ -163,7 +163,7 @@ test("reset asks, keeps a copy, and can be taken back", async (t) => {
   const backup = /copy is at ~\/\.hermes\/(\S+)/.exec(out)?.[1] ?? "";
   assert.equal(await readFile(home.at(backup), "utf8"), "one\r\n");
   assert.deepEqual([await file(), await file("USER.md")], ["", "Ada"]);
-  assert.match(await say("reset", "-y"), /MEMORY\.md: empty already\n.*USER\.md: emptied/);
+  assert.match(await say("reset", "-y"), /MEMORY\.md: already empty\n.*USER\.md: cleared/);
   await say("undo");
   await say("undo");
   assert.deepEqual([await file(), await file("USER.md")], ["one\r\n", "Ada"]);
@@ -178,10 +178,10 @@ test("status shows both stores, and off clears the provider", async (t) => {
     await say("status"),
     "✓ ~/.hermes/memories/MEMORY.md  0% — 3/2,200 chars, 1 entry\n" +
       "✗ ~/.hermes/memories/USER.md  0% — 0/1,375 chars, 0 entries  (disabled)\n" +
-      "External provider: local\n  ~/.hermes/memory-local.db: nothing kept yet\nApproval of writes: on\n",
+      "External provider: local\n  ~/.hermes/memory-local.db: nothing kept yet\nWrite approval: on\n",
   );
   assert.equal(await say(), await say("status"));
-  assert.match(await say("off"), /local switched off/);
+  assert.match(await say("off"), /local disabled/);
   assert.doesNotMatch(await readFile(home.at("config.yaml"), "utf8"), /provider: local/);
   assert.equal((await json("status")).provider, "");
 });
@@ -226,7 +226,7 @@ test("a provider of a plugin is found by setup and status", async (t) => {
     "plugins/word/index.mjs":
       "export default (ctx) => ctx.registerMemoryProvider('words', () => ({ name: 'words', isAvailable: () => true, initialize() {} }));\n",
   });
-  assert.match((await run(["setup", "words"])).out, /Memory provider words is on/);
+  assert.match((await run(["setup", "words"])).out, /Memory provider words enabled/);
   assert.equal((await json("status")).external.available, true);
   assert.match((await run(["status"])).out, /External provider: words\n/);
 });
@@ -242,7 +242,7 @@ test("setup lists the providers there are, takes one by number, and asks for wha
   assert.deepEqual((await json("setup")).providers, ["local", "mine"]);
   assert.match((await run(["setup"], null)).err, /needs a terminal/);
   assert.match((await run(["setup", "mine"], null)).err, /mine needs key/);
-  assert.match((await run(["setup"], "2", "s3cret")).out, /Memory provider mine is on/);
+  assert.match((await run(["setup"], "2", "s3cret")).out, /Memory provider mine enabled/);
   assert.equal(await readFile(home.at("mine.json"), "utf8"), '{"region":"eu"}');
   assert.match(await readFile(home.at(".env"), "utf8"), /^MINE_KEY=.*s3cret/m);
   assert.equal((await json("status")).external.available, true);

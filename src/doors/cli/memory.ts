@@ -38,22 +38,22 @@ export function define(command: Command, ctx: CliContext): void {
   const sub = (usage: string, about: string) => command.command(usage).description(about).addOption(json());
 
   command
-    .description("what the agent remembers: look, change, take back")
+    .description("show, edit and undo what the agent remembers")
     .addOption(json())
     .action(act(async (memory, flags: MemoryFlags) => status(memory, ctx, flags)));
-  sub("show", "the entries, with age and origin; both stores unless you name one")
+  sub("show", "list entries with age and origin")
     .alias("list")
     .addOption(target().default(undefined))
     .action(act(async (memory, flags: Partial<MemoryFlags>) => show(memory, ctx, flags)));
-  sub("status", "how full it is, and what is switched on").action(
+  sub("status", "show memory usage and settings").action(
     act(async (memory, flags: MemoryFlags) => status(memory, ctx, flags)),
   );
   sub("add", "add an entry")
     .argument("<text...>")
     .addOption(target())
     .action(act((memory, words: string[], flags: MemoryFlags) => add(memory, ctx, words.join(" "), flags)));
-  sub("edit", "change an entry; without the new text, in your editor")
-    .argument("<entry>", "its number, or a part of it")
+  sub("edit", "edit an entry; without new text, opens your editor")
+    .argument("<entry>", "its number or part of its text")
     .argument("[text...]", "the new text")
     .addOption(target())
     .action(
@@ -68,7 +68,7 @@ export function define(command: Command, ctx: CliContext): void {
       }),
     );
   sub("remove", "remove an entry")
-    .argument("<entry>", "its number, or a part of it")
+    .argument("<entry>", "its number or part of its text")
     .addOption(target())
     .action(
       act(async (memory, which: string, flags: MemoryFlags) => {
@@ -76,24 +76,26 @@ export function define(command: Command, ctx: CliContext): void {
         await report(ctx, await memory.write({ action: "remove", target: flags.target, old_text: entry }, USER), flags);
       }),
     );
-  sub("history", "the last changes, newest first")
-    .option("-n, --limit <N>", "how many", wholeNumber, 20)
+  sub("history", "list recent changes, newest first")
+    .option("-n, --limit <N>", "maximum number", wholeNumber, 20)
     .action(act(async (memory, flags: { limit: number; json?: true }) => history(memory, ctx, flags)));
-  sub("undo", "take a change back: the last one, or one by its number in the history")
+  sub("undo", "undo a change: the latest, or by its number in the history")
     .argument("[n]", "number in the history", wholeNumber)
     .action(act((memory, n: number | undefined, flags: MemoryFlags) => undo(memory, ctx, n, flags)));
-  sub("why", "when an entry was written, and by whom")
-    .argument("<entry>", "its number, or a part of it")
+  sub("why", "show when and by whom an entry was written")
+    .argument("<entry>", "its number or part of its text")
     .addOption(target())
     .action(act(async (memory, which: string, flags: MemoryFlags) => why(memory, ctx, which, flags)));
-  sub("reset", "remove everything; a copy of the file is kept")
-    .addOption(new Option("--target <T>", "what to empty").choices(["all", "memory", "user"]).default("all"))
-    .option("-y, --yes", "do not ask")
+  sub("reset", "delete all entries; keeps a copy of the file")
+    .addOption(new Option("--target <T>", "which store to clear").choices(["all", "memory", "user"]).default("all"))
+    .option("-y, --yes", "do not ask for confirmation")
     .action(act((memory, flags: ResetFlags) => reset(memory, ctx, flags)));
   sub("setup", "choose and configure an external memory provider")
     .argument("[provider]", "its name, e.g. local")
     .action(act((_memory, name: string | undefined, flags: MemoryFlags) => setUpProvider(ctx, name, flags)));
-  sub("off", "use no external memory provider").action(act((_memory, flags: MemoryFlags) => providerOff(ctx, flags)));
+  sub("off", "disable the external memory provider").action(
+    act((_memory, flags: MemoryFlags) => providerOff(ctx, flags)),
+  );
 }
 
 const USER = { origin: "user", platform: "cli" } as const;
@@ -147,9 +149,7 @@ async function undo(memory: Memory, ctx: CliContext, n: number | undefined, flag
   if (!record) {
     throw new ExitError(
       1,
-      n === undefined
-        ? "There is no change to take back."
-        : `There is no change number ${n}; \`hermes memory history\` shows them.`,
+      n === undefined ? "Nothing to undo." : `There is no change number ${n}; \`hermes memory history\` shows them.`,
     );
   }
   await reportUndo(ctx, await memory.undo(record, USER), { ...flags, target: record.target });
@@ -164,7 +164,7 @@ interface ResetFlags {
 async function reset(memory: Memory, ctx: CliContext, flags: ResetFlags): Promise<void> {
   const targets: readonly MemoryTarget[] = flags.target === "all" ? ["memory", "user"] : [flags.target];
   const names = targets.map((target) => ctx.home.display(memory.fileOf(target))).join(" and ");
-  await confirm(ctx, `Remove every entry of ${names}?`, flags);
+  await confirm(ctx, `Delete all entries of ${names}?`, flags);
   const results: Record<string, unknown>[] = [];
   for (const target of targets) {
     const { result, backup } = await memory.clear(target, USER);
@@ -173,7 +173,7 @@ async function reset(memory: Memory, ctx: CliContext, flags: ResetFlags): Promis
     results.push({ target, entries_removed: !isEmpty, backup });
     if (flags.json) continue;
     const file = ctx.home.display(memory.fileOf(target));
-    const outcome = backup ? `emptied; a copy is at ${ctx.home.display(backup)}` : "empty already";
+    const outcome = backup ? `cleared; a copy is at ${ctx.home.display(backup)}` : "already empty";
     ctx.io.out(`${file}: ${outcome}\n`);
   }
   if (flags.json) printJson(ctx, { success: true, stores: results });
@@ -185,8 +185,8 @@ async function providerOff(ctx: CliContext, flags: { readonly json?: true }): Pr
   if (flags.json) return printJson(ctx, { success: true, provider: "", was: before });
   ctx.io.out(
     before === ""
-      ? "No external memory provider is set. The built-in memory goes on.\n"
-      : `External memory provider ${before} switched off. The built-in memory goes on.\n`,
+      ? "No external memory provider is set. The built-in memory stays on.\n"
+      : `External memory provider ${before} disabled. The built-in memory stays on.\n`,
   );
 }
 
@@ -228,7 +228,7 @@ async function showStore(memory: Memory, ctx: CliContext, { target, json }: Memo
     const lines = text.split("\n").map((line) => " ".repeat(width + 4) + oneLine(line));
     ctx.io.out(`\n  ${String(n).padStart(width)}  ${lines.join("\n").trimStart()}\n`);
     ctx.io.out(
-      `${" ".repeat(width + 4)}— ${age(written, ctx)}${threats.length > 0 ? `, kept out of prompts: ${threats.join(", ")}` : ""}\n`,
+      `${" ".repeat(width + 4)}— ${age(written, ctx)}${threats.length > 0 ? `, excluded from prompts: ${threats.join(", ")}` : ""}\n`,
     );
   }
   if (rows.length === 0) ctx.io.out("\n  nothing yet\n");
@@ -263,7 +263,7 @@ export async function status(memory: Memory, ctx: CliContext, { json }: { readon
     ctx.io.out(`${enabled ? "✓" : "✗"} ${ctx.home.display(file)}  ${fill}${enabled ? "" : "  (disabled)"}\n`);
   }
   printProvider(ctx, external);
-  ctx.io.out(`Approval of writes: ${write_approval ? "on" : "off"}${pending > 0 ? `, ${pending} waiting` : ""}\n`);
+  ctx.io.out(`Write approval: ${write_approval ? "on" : "off"}${pending > 0 ? `, ${pending} waiting` : ""}\n`);
 }
 
 async function history(
@@ -278,9 +278,9 @@ async function history(
     .slice(0, limit)
     .map((record, index) => ({ n: index + 1, undone: undone.has(record.id), ...record }));
   if (json) return printJson(ctx, { records: newest });
-  if (newest.length === 0) ctx.io.out("No changes on record.\n");
+  if (newest.length === 0) ctx.io.out("No changes recorded.\n");
   for (const record of newest) {
-    const mark = record.undone ? "  (taken back)" : "";
+    const mark = record.undone ? "  (undone)" : "";
     ctx.io.out(
       `${String(record.n).padStart(3)}  ${localMinute(record.ts)}  ${record.target}  ${record.op}  ${describeOrigin(record)}${mark}\n`,
     );
@@ -294,7 +294,7 @@ async function why(memory: Memory, ctx: CliContext, which: string, { target, jso
   if (json) return printJson(ctx, { target, text, ...provenance(written), record: written });
   ctx.io.out(`${oneLine(text)}\n`);
   if (!written) {
-    ctx.io.out("There is no record of who wrote it: it was put into the file by hand or by another program.\n");
+    ctx.io.out("No record of who wrote it: it was added by hand or by another program.\n");
     return;
   }
   ctx.io.out(`Written ${localMinute(written.ts)} by ${describeOrigin(written)} (${written.op}).\n`);
@@ -315,11 +315,11 @@ async function chooseEntry(memory: Memory, target: MemoryTarget, which: string):
   if (typeof found === "string") return found;
   if (found.code === "ambiguous") {
     const list = (found.matches ?? []).map((match) => `\n  ${oneLine(match)}`).join("");
-    throw new ExitError(1, `Several entries contain "${briefly(which)}"; give more of one, or its number:${list}`);
+    throw new ExitError(1, `Several entries contain "${briefly(which)}"; be more specific, or give its number:${list}`);
   }
   throw new ExitError(
     1,
-    `No entry of ${target} has the number or the text "${briefly(which)}". \`hermes memory show\` lists them; --target ${otherThan(target)} means the other store.`,
+    `No entry of ${target} has the number or the text "${briefly(which)}". \`hermes memory show\` lists them; --target ${otherThan(target)} selects the other store.`,
   );
 }
 

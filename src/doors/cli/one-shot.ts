@@ -143,7 +143,7 @@ async function writeUsage(path: string, outcome: TurnOutcome): Promise<void> {
     await writeFile(path, `${JSON.stringify({ ...usage, cost_usd, cost_status })}\n`);
   } catch (error) {
     const reason = messageOf(error);
-    throw new ExitError(1, `the answer is printed, but its usage could not be written: ${reason}.`);
+    throw new ExitError(1, `the answer was printed, but the usage file could not be written: ${reason}.`);
   }
 }
 
@@ -154,7 +154,7 @@ function finish(outcome: TurnOutcome, ctx: CliContext, json: boolean): number {
     return outcome.error ? 1 : 2;
   }
   if (outcome.finalText) return 0;
-  ctx.io.err("hermes: the model gave no answer.\n");
+  ctx.io.err("hermes: the model returned no answer.\n");
   return outcome.partial ? 2 : 1;
 }
 

@@ -16,39 +16,39 @@ import { type CliContext, ExitError } from "./context.ts";
 import { confirm, printJson } from "./present.ts";
 
 export function define(command: Command, ctx: CliContext): void {
-  command.description("extensions that others wrote: tools, hooks, commands, memories, skills");
+  command.description("install and manage plugins: tools, hooks, commands, memory providers, skills");
   command
     .command("list", { isDefault: true })
-    .description("plugins with version, place and state; runs none of them")
+    .description("list plugins with version, location and state; runs none of them")
     .option("--json", "machine-readable")
     .action((flags: { json?: true }) => list(flags, ctx));
   command
     .command("enable")
-    .description("switch plugins on, and see whether they load")
+    .description("enable plugins and check that they load")
     .argument("<names...>")
     .action((names: string[]) => enable(names, ctx));
   command
     .command("disable")
-    .description("switch plugins off")
+    .description("disable plugins")
     .argument("<names...>")
     .action((names: string[]) => disable(names, ctx));
   command
     .command("install")
-    .description("copy a plugin from a folder or a git repository into the home; it stays switched off")
-    .argument("<source>", "folder, git address, or github:owner/name")
-    .option("--force", "replace one that is installed")
-    .option("--enable", "switch it on as well")
+    .description("install a plugin from a folder or git repository; it stays disabled")
+    .argument("<source>", "folder, git URL, or github:owner/name")
+    .option("--force", "replace an installed one")
+    .option("--enable", "also enable it")
     .action((source: string, flags: { force?: true; enable?: true }) => install(source, flags, ctx));
   command
     .command("update")
-    .description("bring plugins up to date from where they were installed from; without a name all of them")
+    .description("update plugins from their source (default: all)")
     .argument("[names...]")
     .action((names: string[]) => update(names, ctx));
   command
     .command("remove")
     .description("delete a plugin from the home")
     .argument("<name>")
-    .option("-y, --yes", "do not ask")
+    .option("-y, --yes", "do not ask for confirmation")
     .action((name: string, flags: { yes?: true }) => remove(name, flags, ctx));
 }
 
@@ -59,11 +59,11 @@ async function list({ json }: { json?: true }, ctx: CliContext): Promise<void> {
     ctx.io.err(`⚠ plugins.enabled names "${name}", which is not installed.\n`);
   if (rows.length === 0) {
     return ctx.io.out(
-      `No plugins are installed.\nhermes plugins install FOLDER copies one to ${ctx.home.display(ctx.home.paths.at("plugins"))}.\n`,
+      `No plugins installed.\nInstall one with: hermes plugins install FOLDER (copies it to ${ctx.home.display(ctx.home.paths.at("plugins"))})\n`,
     );
   }
   for (const row of rows) ctx.io.out(`${describePlugin(row)}\n`);
-  ctx.io.out("\nhermes plugins enable|disable NAME switches one. Conversations that run keep what they began with.\n");
+  ctx.io.out("\nhermes plugins enable|disable NAME changes one. Running conversations are not affected.\n");
 }
 
 function asJson({ plugin, state, note, missingEnv, outline }: PluginRow) {
@@ -82,16 +82,16 @@ function asJson({ plugin, state, note, missingEnv, outline }: PluginRow) {
 async function enable(names: readonly string[], ctx: CliContext): Promise<void> {
   const rows = await pick(names, ctx);
   for (const { plugin, standing } of rows) {
-    if (standing.type === "unusable") throw new ExitError(1, `${plugin.key} cannot be switched on: ${standing.why}.`);
+    if (standing.type === "unusable") throw new ExitError(1, `${plugin.key} cannot be enabled: ${standing.why}.`);
     if (standing.type === "single" && (await pinsOf(ctx).isChanged(plugin.folder))) {
       await pinsOf(ctx).pin(plugin.folder);
-      return ctx.io.out(`${plugin.key} may run as it is now. New conversations use the change.\n`);
+      return ctx.io.out(`${plugin.key} approved in its current version. The change applies to new conversations.\n`);
     }
     if (standing.type === "single") {
       const name = plugin.key.split("/").at(-1);
       throw new ExitError(
         1,
-        `${plugin.key} is in use when a setting names it: hermes config set ${standing.setting} ${name}`,
+        `${plugin.key} is used when selected in the settings: hermes config set ${standing.setting} ${name}`,
       );
     }
   }
@@ -110,15 +110,15 @@ async function showLoaded(rows: readonly PluginRow[], ctx: CliContext): Promise<
   for (const { plugin } of rows) {
     const status = host.statuses().find((one) => one.plugin.key === plugin.key);
     const problems = status?.problems ?? [];
-    if (status?.outline) ctx.io.out(`${plugin.key} is on. ${offers(status.outline)}\n`);
+    if (status?.outline) ctx.io.out(`${plugin.key} enabled. ${offers(status.outline)}\n`);
     const taken = status?.outline ? await takenCommands(status.outline, ctx.commands) : [];
     for (const problem of [...problems, ...taken]) ctx.io.err(`⚠ ${plugin.key}: ${problem}\n`);
     if (!status?.outline) failed++;
     for (const name of plugin.manifest.requiresEnv.filter((one) => !ctx.home.env(one)))
-      ctx.io.err(`⚠ ${plugin.key} needs ${name}; put it into ${ctx.home.display(ctx.home.paths.envFile)}\n`);
+      ctx.io.err(`⚠ ${plugin.key} needs ${name}; add it to ${ctx.home.display(ctx.home.paths.envFile)}\n`);
   }
-  if (failed > 0) throw new ExitError(1, "what could not be loaded is on, but left out until it can be.");
-  ctx.io.out("New conversations use the change.\n");
+  if (failed > 0) throw new ExitError(1, "plugins that failed to load are enabled but skipped until they load.");
+  ctx.io.out("The change applies to new conversations.\n");
 }
 
 /** Names that built-in commands have already. */
@@ -130,7 +130,7 @@ async function takenCommands(
   return [
     ...commands.filter(({ name }) => registry.get(name) !== null).map(({ name }) => `/${name}`),
     ...cliCommands.filter(({ name }) => ours.has(name)).map(({ name }) => `hermes ${name}`),
-  ].map((name) => `the command ${name} was refused: Hermes has one of that name`);
+  ].map((name) => `the command ${name} was rejected: Hermes already has a command with that name`);
 }
 
 function offers(outline: NonNullable<PluginRow["outline"]>): string {
@@ -146,19 +146,19 @@ function offers(outline: NonNullable<PluginRow["outline"]>): string {
     ["skills", outline.skills.map((path) => path.split("/").at(-1) ?? path)],
   ] as const;
   const given = parts.filter(([, names]) => names.length > 0).map(([what, names]) => `${what}: ${names.join(", ")}`);
-  return given.length === 0 ? "It offers nothing." : `It offers ${given.join("; ")}.`;
+  return given.length === 0 ? "It provides nothing." : `It provides ${given.join("; ")}.`;
 }
 
 async function disable(names: readonly string[], ctx: CliContext): Promise<void> {
   const rows = await pick(names, ctx);
   await writeLists(ctx, { off: rows });
-  for (const { plugin } of rows) ctx.io.out(`${plugin.key} is off. New conversations use the change.\n`);
+  for (const { plugin } of rows) ctx.io.out(`${plugin.key} disabled. The change applies to new conversations.\n`);
 }
 
 async function install(source: string, flags: { force?: true; enable?: true }, ctx: CliContext): Promise<void> {
   const { plugin, replaced } = await installPlugin(source, { replace: flags.force === true }, installPorts(ctx));
   const { name, version } = plugin.manifest;
-  const before = replaced === null ? "" : `, in place of ${replaced === "" ? "the one before" : replaced}`;
+  const before = replaced === null ? "" : `, replacing ${replaced === "" ? "the previous version" : replaced}`;
   const title = version === "" ? name : `${name} ${version}`;
   ctx.io.out(`Installed ${title}${before} in ${ctx.home.display(plugin.folder)}.\n`);
   if (flags.enable) return enable([plugin.key], ctx);
@@ -167,7 +167,7 @@ async function install(source: string, flags: { force?: true; enable?: true }, c
     await pinsOf(ctx).pin(plugin.folder);
     return showLoaded([row], ctx);
   }
-  ctx.io.out(`A plugin runs with your rights. Look at it, then: hermes plugins enable ${name}\n`);
+  ctx.io.out(`Plugins run with your permissions. Review it, then run: hermes plugins enable ${name}\n`);
 }
 
 async function update(names: readonly string[], ctx: CliContext): Promise<void> {
@@ -178,7 +178,7 @@ async function update(names: readonly string[], ctx: CliContext): Promise<void> 
   for (const { plugin } of rows) {
     const source = await originOf(plugin.folder);
     if (source === null) {
-      if (names.length > 0) ctx.io.err(`${plugin.key} was put there by hand; nobody knows where it comes from.\n`);
+      if (names.length > 0) ctx.io.err(`${plugin.key} was added by hand; its source is unknown.\n`);
       failed += names.length > 0 ? 1 : 0;
       continue;
     }
@@ -188,7 +188,7 @@ async function update(names: readonly string[], ctx: CliContext): Promise<void> 
       const { version } = updated.plugin.manifest;
       const same = version === plugin.manifest.version;
       ctx.io.out(
-        `${plugin.key}: ${same ? `${version}, copied anew` : `${plugin.manifest.version} -> ${version}`} from ${source}\n`,
+        `${plugin.key}: ${same ? `${version}, copied again` : `${plugin.manifest.version} -> ${version}`} from ${source}\n`,
       );
       done++;
     } catch (error) {
@@ -207,7 +207,7 @@ async function remove(name: string, flags: { yes?: true }, ctx: CliContext): Pro
   if (plugin.source !== "home") {
     throw new ExitError(
       1,
-      `${plugin.key} is not in the home (${plugin.source}: ${plugin.folder}); hermes plugins disable ${plugin.key} switches it off.`,
+      `${plugin.key} is not in the home (${plugin.source}: ${plugin.folder}); hermes plugins disable ${plugin.key} disables it.`,
     );
   }
   await confirm(ctx, `Delete ${ctx.home.display(plugin.folder)}?`, flags);

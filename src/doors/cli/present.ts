@@ -48,25 +48,25 @@ export async function tick<T>(
   const { otherwise, ...list } = question;
   if (!ctx.io.stdinIsTerminal || !ctx.io.stdoutIsTerminal)
     throw new ExitError(1, `This command is interactive and needs a terminal. Use ${otherwise}.`);
-  const hint = "Space switch · Enter save · Esc leave without saving · type to filter";
+  const hint = "Space toggle · Enter save · Esc cancel · type to filter";
   return ctx.io.choose({ ...list, multiple: true, hint });
 }
 
 export function wholeNumber(text: string): number {
-  if (!/^\d+$/.test(text)) throw new InvalidArgumentError("A whole number is expected.");
+  if (!/^\d+$/.test(text)) throw new InvalidArgumentError("Must be a whole number.");
   return Number(text);
 }
 
 /** How many of something to show. */
 export function positiveNumber(text: string): number {
   const number = wholeNumber(text);
-  if (number === 0) throw new InvalidArgumentError("A whole number of 1 or more is expected.");
+  if (number === 0) throw new InvalidArgumentError("Must be a whole number, 1 or more.");
   return number;
 }
 
 /** Local midnight of a bare day; anything else as JavaScript reads it. */
 export function dateSeconds(text: string): number {
   const at = new Date(/^\d{4}-\d\d-\d\d$/.test(text) ? `${text}T00:00:00` : text).getTime();
-  if (Number.isNaN(at)) throw new InvalidArgumentError("A date like 2026-01-31 is expected.");
+  if (Number.isNaN(at)) throw new InvalidArgumentError("Must be a date such as 2026-01-31.");
   return at / 1000;
 }

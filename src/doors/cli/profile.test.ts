@@ -84,7 +84,7 @@ describe("create", () => {
     me.write("bin/other", "#!/bin/sh\n");
     chmodSync(me.at("bin/other"), 0o755);
     const { err } = await me.ok("create", "other");
-    assert.match(err, /No command "other" was made: .*bin\/other is another program/);
+    assert.match(err, /No command "other" was created: .*bin\/other is another program/);
     assert.match((await me.ok("create", "chat")).err, /a word of hermes itself/);
     await me.ok("create", "quiet", "--no-alias");
     assert.ok(!existsSync(me.at(".local/bin/quiet")));
@@ -187,7 +187,7 @@ test("use is sticky, default clears it, and an unknown one is refused", async ()
   const me = person({ "profiles/x/mine": "" });
   await me.ok("use", "X");
   assert.equal(me.read(".hermes/active_profile"), "x\n");
-  assert.match((await me.ok()).out, /^Active profile: x \(used whenever none is named\)/);
+  assert.match((await me.ok()).out, /^Active profile: x \(default\)/);
   assert.equal((await me.run(["use", "nobody"])).code, 1);
   await me.ok("use", "default");
   assert.ok(!existsSync(me.at(".hermes/active_profile")));

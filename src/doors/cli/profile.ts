@@ -44,30 +44,30 @@ export function define(command: Command, ctx: CliContext): void {
       }
     };
 
-  command.description("Several homes side by side, each with its own settings, memory and sessions");
+  command.description("Manage profiles: separate homes, each with its own settings, memory and sessions");
   command.action(act(() => summary(ctx)));
   command
     .command("list")
-    .description("all profiles; ◆ marks the active one")
+    .description("list profiles; ◆ marks the active one")
     .option("--json", "machine-readable")
     .action(act((flags: { json?: true }) => list(ctx, flags)));
   command
     .command("use <name>")
-    .description("use this profile whenever none is named")
+    .description("make this the default profile")
     .action(act((name: string) => use(ctx, name)));
   command
     .command("create <name>")
-    .description("make a new profile")
+    .description("create a profile")
     .option("--clone", "with settings, secrets, identity, skills and memory of the active one")
     .option("--clone-all", "with everything of the active one except history")
-    .option("--clone-from <profile>", "clone this one instead of the active one")
-    .option("--no-alias", "do not make a command of its name")
-    .option("--no-skills", "without the skills that come with the program")
+    .option("--clone-from <profile>", "clone this profile instead of the active one")
+    .option("--no-alias", "do not create a command for it")
+    .option("--no-skills", "without the bundled skills")
     .option("--description <text>", "what it is for")
     .action(act((name: string, flags: CreateFlags) => create(ctx, name, flags)));
   command
     .command("show <name>")
-    .description("facts about one profile")
+    .description("show one profile")
     .option("--json", "machine-readable")
     .action(act((name: string, flags: { json?: true }) => show(ctx, name, flags)));
   command
@@ -76,24 +76,24 @@ export function define(command: Command, ctx: CliContext): void {
     .action(act((from: string, to: string) => renameOne(ctx, from, to)));
   command
     .command("alias <name>")
-    .description("make or remove the command that starts this profile")
-    .option("--remove", "remove it")
-    .option("--name <command>", "call it differently")
+    .description("create or remove a command that starts this profile")
+    .option("--remove", "remove the command")
+    .option("--name <command>", "use another name")
     .action(act((name: string, flags: { remove?: true; name?: string }) => alias(ctx, name, flags)));
   command
     .command("export <name>")
-    .description("write a profile, without secrets, to a .tar.gz file")
-    .option("-o, --output <file>", "where to (NAME.tar.gz)")
+    .description("export a profile, without secrets, to a .tar.gz file")
+    .option("-o, --output <file>", "output file (default: NAME.tar.gz)")
     .action(act((name: string, flags: { output?: string }) => exportOne(ctx, name, flags)));
   command
     .command("import <file>")
-    .description("make a profile of a .tar.gz file")
-    .option("--name <name>", "call it differently")
+    .description("create a profile from a .tar.gz file")
+    .option("--name <name>", "use another name")
     .action(act((file: string, flags: { name?: string }) => importOne(ctx, file, flags)));
   command
     .command("delete <name>")
     .description("delete a profile with everything in it")
-    .option("-y, --yes", "without asking")
+    .option("-y, --yes", "do not ask for confirmation")
     .action(act((name: string, flags: { yes?: true }) => deleteOne(ctx, name, flags)));
 }
 
@@ -106,7 +106,7 @@ const rootOf = ({ home }: CliContext) => home.paths.root;
 async function summary(ctx: CliContext): Promise<void> {
   const { home, io } = ctx;
   const { profile } = home.paths;
-  const sticky = stickyProfile(rootOf(ctx)) === profile ? " (used whenever none is named)" : "";
+  const sticky = stickyProfile(rootOf(ctx)) === profile ? " (default)" : "";
   io.out(`Active profile: ${profile}${sticky}\n`);
   if (profile === "custom") io.out(`Path: ${home.display(home.paths.dir)}\n`);
   else io.out(factLines(ctx, await profileFacts(rootOf(ctx), profile, wrapperContext(ctx))));
@@ -147,7 +147,7 @@ async function create(ctx: CliContext, given: string, flags: CreateFlags): Promi
   const from = flags.cloneFrom === undefined ? home.paths.profile : existingProfile(rootOf(ctx), flags.cloneFrom);
   const copy = flags.cloneAll ? "everything" : flags.clone || flags.cloneFrom !== undefined ? "settings" : "nothing";
   if (copy !== "nothing" && from === "custom") {
-    throw new ExitError(1, `${home.paths.dir} is not a profile; say which one to clone with --clone-from.`);
+    throw new ExitError(1, `${home.paths.dir} is not a profile; select one with --clone-from.`);
   }
   const dir = await createProfile({
     root: rootOf(ctx),
@@ -167,7 +167,7 @@ async function makeAlias(ctx: CliContext, name: string, command: string): Promis
   const { home, io } = ctx;
   const made = await writeWrapper(name, command, wrapperContext(ctx));
   if ("refused" in made) {
-    io.err(`No command "${command}" was made: ${made.refused}.\n`);
+    io.err(`No command "${command}" was created: ${made.refused}.\n`);
     return false;
   }
   io.out(`✓ Command ${command} starts it (${home.display(made.path)})\n`);
@@ -212,14 +212,14 @@ async function renameOne(ctx: CliContext, given: string, to: string): Promise<vo
   const from = existingProfile(rootOf(ctx), given);
   await ctx.home.log.flush();
   const name = await renameProfile(rootOf(ctx), from, to, wrapperContext(ctx));
-  ctx.io.out(`✓ Profile ${from} is now ${name}\n`);
+  ctx.io.out(`✓ Renamed profile ${from} to ${name}\n`);
 }
 
 async function alias(ctx: CliContext, given: string, flags: { remove?: true; name?: string }): Promise<void> {
   const name = existingProfile(rootOf(ctx), given);
   if (!flags.remove) {
     const command = profileName(flags.name ?? name);
-    if (command === null) throw new ExitError(1, `"${flags.name}" cannot be the name of a command.`);
+    if (command === null) throw new ExitError(1, `"${flags.name}" is not a valid command name.`);
     if (!(await makeAlias(ctx, name, command))) throw new ExitError(1);
     return;
   }
@@ -235,7 +235,7 @@ async function exportOne(ctx: CliContext, given: string, { output }: { output?: 
   const file = resolve(ctx.cwd, output ?? `${name}.tar.gz`);
   const settings = await exportProfile(rootOf(ctx), name, file);
   const also = settings.length > 0 ? ` (also ${settings.join(", ")})` : "";
-  ctx.io.out(`✓ Exported ${name} to ${ctx.home.display(file)}; secrets were left out${also}\n`);
+  ctx.io.out(`✓ Exported ${name} to ${ctx.home.display(file)}; secrets were not included${also}\n`);
 }
 
 async function importOne(ctx: CliContext, file: string, { name }: { name?: string }): Promise<void> {

@@ -41,60 +41,68 @@ interface Subcommand {
 export const SUBCOMMANDS: readonly Subcommand[] = [
   {
     name: "approvals",
-    summary: "questions that wait for your yes; try a command against the policy",
+    summary: "list and answer pending approvals; test a command",
     load: async () => ({ define: (await import("./safety.ts")).defineApprovals }),
   },
   {
     name: "auth",
-    summary: "several keys of one provider: add, list, remove, re-enable",
+    summary: "manage multiple API keys per provider",
     load: () => import("./auth.ts"),
   },
-  { name: "backup", summary: "copy the home into one file", load: () => import("./backup.ts") },
+  { name: "backup", summary: "back up the home into one file", load: () => import("./backup.ts") },
   {
     name: "batch",
-    summary: "run many prompts and keep what the agent did as trajectories",
+    summary: "run many prompts and save the trajectories",
     load: () => import("./batch.ts"),
   },
-  { name: "bundles", summary: "list skill bundles", load: () => import("./skills-bundled.ts") },
+  {
+    name: "bundles",
+    summary: "manage skill bundles: several skills under one command",
+    load: () => import("./skills-bundled.ts"),
+  },
   {
     name: "checkpoints",
-    summary: "copies of your files before the agent changed them: how many, how large, remove them",
+    summary: "show and delete file checkpoints",
     load: () => import("./checkpoints.ts"),
   },
-  { name: "completion", summary: "completion script for bash, zsh or fish", load: () => import("./completion.ts") },
+  {
+    name: "completion",
+    summary: "print a completion script for bash, zsh or fish",
+    load: () => import("./completion.ts"),
+  },
   { name: "config", summary: "show and change settings", showsWarnings: true, load: () => import("./config.ts") },
   {
     name: "doctor",
-    summary: "find problems and fix them",
+    summary: "diagnose problems and fix them",
     showsWarnings: true,
     load: () => import("./doctor.ts"),
   },
-  { name: "dump", summary: "summary of this installation for bug reports", load: () => import("./dump.ts") },
+  { name: "dump", summary: "print a summary for bug reports", load: () => import("./dump.ts") },
   {
     name: "fallback",
-    summary: "models that take over when the main model fails",
+    summary: "manage fallback models",
     load: () => import("./fallback.ts"),
   },
-  { name: "hooks", summary: "programs of yours that run at events of the agent", load: () => import("./hooks.ts") },
+  { name: "hooks", summary: "manage shell commands that run on agent events", load: () => import("./hooks.ts") },
   {
     name: "import",
     summary: "restore the home from a backup",
     load: async () => ({ define: (await import("./backup.ts")).defineImport }),
   },
-  { name: "insights", summary: "how much the agent was used, and for what", load: () => import("./insights.ts") },
+  { name: "insights", summary: "show usage statistics", load: () => import("./insights.ts") },
   {
     name: "login",
-    summary: "keep the key of a provider (same as auth add)",
+    summary: "save a provider key (same as auth add)",
     load: async () => ({ define: (await import("./auth.ts")).defineLogin }),
   },
   {
     name: "logout",
-    summary: "forget the logins of a provider (same as auth logout)",
+    summary: "remove a provider login (same as auth logout)",
     load: async () => ({ define: (await import("./auth.ts")).defineLogout }),
   },
   { name: "logs", summary: "show the log files", load: () => import("./logs.ts") },
-  { name: "mcp", summary: "servers that give the agent more tools", load: () => import("./mcp.ts") },
-  { name: "memory", summary: "what the agent remembers: look, change, take back", load: () => import("./memory.ts") },
+  { name: "mcp", summary: "manage MCP servers", load: () => import("./mcp.ts") },
+  { name: "memory", summary: "show, edit and undo what the agent remembers", load: () => import("./memory.ts") },
   {
     name: "model",
     summary: "choose provider and model",
@@ -102,42 +110,42 @@ export const SUBCOMMANDS: readonly Subcommand[] = [
   },
   {
     name: "plugins",
-    summary: "what others wrote for the agent: install, switch on and off",
+    summary: "install and manage plugins",
     load: () => import("./plugins.ts"),
   },
   {
     name: "profile",
-    summary: "several agents side by side, each with its own home",
+    summary: "manage profiles: separate agents, each with its own home",
     load: () => import("./profile.ts"),
   },
   {
     name: "prompt",
-    summary: "what the model is told, from which files, and what its cache cost",
+    summary: "inspect the system prompt, its files and its cache",
     load: () => import("./prompt.ts"),
   },
   {
     name: "prompt-size",
-    summary: "how large prompt and tools are (same as prompt size)",
+    summary: "show the size of prompt and tools (same as prompt size)",
     load: async () => ({ define: (await import("./prompt.ts")).defineSize }),
   },
   {
     name: "safety",
-    summary: "what the command policy says about a command; runs nothing",
+    summary: "test a command against the safety policy; runs nothing",
     load: () => import("./safety.ts"),
   },
   {
     name: "sessions",
-    summary: "list, read, search, export and clean past conversations",
+    summary: "list, show, search, export and clean up conversations",
     load: () => import("./sessions.ts"),
   },
-  { name: "setup", summary: "connect a model; set up terminal, tools and agent", load: () => import("./setup.ts") },
-  { name: "skills", summary: "what the agent knows how to do", load: () => import("./skills.ts") },
-  { name: "status", summary: "profile, model, keys and sessions at a glance", load: () => import("./status.ts") },
-  { name: "tools", summary: "which tools the agent may use", load: () => import("./tools.ts") },
-  { name: "trust", summary: "folders whose programs may run by themselves", load: () => import("./trust.ts") },
-  { name: "update", summary: "install the newest version", load: () => import("./update.ts") },
-  { name: "usage", summary: "tokens and money spent", load: () => import("./usage.ts") },
-  { name: "version", summary: "version, runtime and install path", load: () => import("./version.ts") },
+  { name: "setup", summary: "connect a model; configure terminal, tools and agent", load: () => import("./setup.ts") },
+  { name: "skills", summary: "list, view and manage skills", load: () => import("./skills.ts") },
+  { name: "status", summary: "show profile, model, keys and sessions", load: () => import("./status.ts") },
+  { name: "tools", summary: "enable and disable toolsets", load: () => import("./tools.ts") },
+  { name: "trust", summary: "manage trusted folders", load: () => import("./trust.ts") },
+  { name: "update", summary: "install the latest version", load: () => import("./update.ts") },
+  { name: "usage", summary: "show tokens and cost", load: () => import("./usage.ts") },
+  { name: "version", summary: "show version, runtime and install path", load: () => import("./version.ts") },
 ];
 
 interface CliStart {
@@ -213,7 +221,7 @@ async function run(start: CliStart, io: CliIo, closers: (() => Promise<void>)[])
   if (entry) (await entry.load()).define(command, ctx);
   else {
     chatCommand(command)
-      .addHelpText("after", `\nCommands:\n${commandList()}\n\nhermes COMMAND --help shows the options of each.`)
+      .addHelpText("after", `\nCommands:\n${commandList()}\n\nRun hermes COMMAND --help for the options of a command.`)
       .action(async (options: ChatOptions & { version?: boolean }) => {
         if (options.version) return io.out(`${versionLine()}\n`);
         code = await (await import("./chat.ts")).runChat(options, ctx, start.openTerminal);
@@ -231,7 +239,7 @@ function currentFolder(): string {
   try {
     return process.cwd();
   } catch {
-    throw new ExitError(1, "the folder you are in does not exist any more; go to another one with cd.");
+    throw new ExitError(1, "the current folder no longer exists; cd to another one.");
   }
 }
 
@@ -250,7 +258,7 @@ function applyOutput(command: Command, root: Command): void {
 }
 
 function commandList(): string {
-  return ["chat".padEnd(12).concat("an interactive conversation (the default)")]
+  return ["chat".padEnd(12).concat("start an interactive conversation (default)")]
     .concat(SUBCOMMANDS.map((entry) => entry.name.padEnd(12).concat(entry.summary)))
     .map((line) => `  ${line}`)
     .join("\n");
@@ -269,7 +277,7 @@ async function unknownSubcommand(group: Command, word: string | undefined): Prom
 }
 
 const notAProfile = (name: string) =>
-  `"${name}" is not a profile name (letters, digits, - and _, at most 64). "hermes profile list" shows the profiles there are.${/\s/.test(name) ? " One answer to a prompt: hermes -z PROMPT." : ""}`;
+  `"${name}" is not a profile name (letters, digits, - and _, at most 64). "hermes profile list" lists the profiles.${/\s/.test(name) ? " To answer one prompt: hermes -z PROMPT." : ""}`;
 
 async function unknownCommand(word: string, names: ReadonlySet<string>): Promise<ExitError> {
   const habit = (await import("./foreign-commands.ts")).habitHint(word);
@@ -297,7 +305,7 @@ function cliContext(home: OpenHome, io: CliIo, start: CliStart, closers: (() => 
       slowSearchMs: Number(home.env("HERMES_SEARCH_SLOW_MS")) || 1000,
       onLost: (copy) => {
         if (!told)
-          io.err(`hermes: there are no conversations in this home, but in a copy: hermes sessions restore ${copy}\n`);
+          io.err(`hermes: this home has no conversations, but there is a copy: hermes sessions restore ${copy}\n`);
         told = true;
       },
       onBusy: () => io.err("hermes: waiting for another hermes process to release the database ...\n"),
@@ -337,7 +345,7 @@ function cliContext(home: OpenHome, io: CliIo, start: CliStart, closers: (() => 
 /** All commands with their options. Nothing of `ctx` is used before one of them runs. */
 export async function commandTree(ctx: CliContext): Promise<Command> {
   const root = chatCommand(new Command("hermes"));
-  root.addCommand(addChatOptions(new Command("chat")).description("an interactive conversation (the default)"));
+  root.addCommand(addChatOptions(new Command("chat")).description("start an interactive conversation (default)"));
   for (const { name, summary, load } of SUBCOMMANDS) {
     const command = new Command(name);
     (await load()).define(command, ctx);
@@ -349,7 +357,7 @@ export async function commandTree(ctx: CliContext): Promise<Command> {
 const chatCommand = (command: Command) =>
   addChatOptions(command)
     .usage("[options] [command]")
-    .description("A personal AI agent that learns. Without a command: an interactive conversation.");
+    .description("A personal AI agent that learns. Without a command, it starts an interactive conversation.");
 
 /** Messages that name the program or carry a mark of their own get no `hermes:` in front. */
 const STANDS_ALONE = /^(?:hermes|Usage:|✗)(?:\s|:)/;

@@ -223,7 +223,7 @@ test("a folder that is not there and a zone nobody knows are told", async (t) =>
   assert.match((await run(["show"])).err, /timezone in config\.yaml .*"Mars\/Olympus".* the machine's own is used/);
   for (const view of ["show", "files", "hints"]) {
     const { code, err } = await run([view, "--cwd", "nowhere"]);
-    assert.deepEqual([code, err.includes("There is no folder nowhere.")], [2, true], view);
+    assert.deepEqual([code, err.includes("No such folder: nowhere.")], [2, true], view);
   }
 });
 
@@ -471,8 +471,8 @@ test("blame: who broke the beginning where, for which cause, and what that took"
   assert.match(out, / +3 +main +m +300 +0 +100 +5 +unknown +25 % +DEFECT\n/);
   assert.match(
     out,
-    /Call 3: memory differs from the request before at byte 400 of 1,600 \(no cause was given: this is a defect.*about 300 tokens/,
+    /Call 3: memory differs from the previous request at byte 400 of 1,600 \(no cause recorded: this is a bug.*about 300 tokens/,
   );
   assert.match(out, /5 calls: 75\.0 % of the prompt tokens read from cache .*2 breaks, 1 unexplained\.\n$/);
-  assert.match((await run(["blame", "nobody"])).err, /No session, or more than one, matches "nobody"/);
+  assert.match((await run(["blame", "nobody"])).err, /No session matches "nobody"/);
 });

@@ -70,11 +70,11 @@ test("what is empty or left open is never allowed: exit 2 and what is wrong", as
     assert.deepEqual([out, code], ["", 2], line);
     assert.match(message, /^Not checked: /, line);
   }
-  assert.match((await run(["check"], { stdin: 'echo "abc\n' })).out, /^unfinished a quote.*left open: echo "abc\n$/);
+  assert.match((await run(["check"], { stdin: 'echo "abc\n' })).out, /^unfinished unclosed quote.*: echo "abc\n$/);
   for (const stdin of ["", "\n"]) {
     const { out, code, message } = await run(["check"], { stdin });
     assert.deepEqual([out, code], ["", 2]);
-    assert.match(message, /standard input holds no command/);
+    assert.match(message, /stdin contains no command/);
   }
 });
 

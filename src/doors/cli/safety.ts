@@ -20,25 +20,22 @@ interface CheckFlags {
 
 /** `hermes safety` with its sub-command `check`. */
 export function define(command: Command, ctx: CliContext): void {
-  command.description("look at the rules for commands");
+  command.description("test commands against the safety policy");
   defineCheck(command.command("check"), ctx);
 }
 
 /** `hermes approvals` with its sub-command `test`: the same check under the name of the older release. */
 export function defineApprovals(command: Command, ctx: CliContext): void {
-  command.description("questions that wait for you; try out the rules for commands");
+  command.description("list and answer pending approvals; test commands against the safety policy");
   defineOpenQuestions(command, ctx);
   defineCheck(command.command("test"), ctx);
 }
 
 function defineCheck(command: Command, ctx: CliContext): void {
   command
-    .description("say whether a command would run, be asked about or be blocked; exit 0, 2 or 3")
-    .argument(
-      "[COMMAND...]",
-      "the command; quote what your own shell would take apart. Without it one per line is read from standard input",
-    )
-    .option("--json", "one object per line (before the command)")
+    .description("check whether a command would run, need approval or be blocked; exit code 0, 2 or 3")
+    .argument("[COMMAND...]", "the command, quoted as needed; without it, reads one command per line from stdin")
+    .option("--json", "print one JSON object per line (place before the command)")
     .action((words: string[], flags: CheckFlags) => {
       // An option behind a command in quotes cannot be part of it.
       const [line, last, ...more] = words;
@@ -76,15 +73,15 @@ async function check(words: readonly string[], flags: CheckFlags, ctx: CliContex
     const broken = { verdict: "unfinished", category: null, reason: problem ?? "", hardline: false } as const;
     show(line, problem === null ? judge(line, ctx) : broken, flags, ctx);
   }
-  if (lines === 0) throw new ExitError(2, "Nothing was checked: standard input holds no command.");
+  if (lines === 0) throw new ExitError(2, "Nothing was checked: stdin contains no command.");
 }
 
 /** Why a line is none that a shell would run as it stands; null when it is one. */
 function unfinished(line: string): string | null {
   const { ok, script } = parseCommandLine(line);
-  if (!ok) return "a quote, bracket or substitution is left open";
-  if (script.pipelines.length === 0) return "there is no command in it";
-  return /(?:\||&&|\\)\s*$/.test(line) ? "it ends where more must follow" : null;
+  if (!ok) return "unclosed quote, bracket or substitution";
+  if (script.pipelines.length === 0) return "it contains no command";
+  return /(?:\||&&|\\)\s*$/.test(line) ? "it is incomplete" : null;
 }
 
 /** The rules as they stand in this home: a standing yes or a switched-off mode turns a question into a yes. */
@@ -94,7 +91,7 @@ function judge(command: string, { home }: CliContext): CommandVerdict {
     return {
       verdict: "allow",
       category: null,
-      reason: "commands run in a container, away from this machine",
+      reason: "commands run in a container, isolated from this machine",
       hardline: false,
     };
   const verdict = classifyCommand(command, {
@@ -128,21 +125,21 @@ const CHOICES = ["once", "session", "always", "deny"];
 function defineOpenQuestions(command: Command, ctx: CliContext): void {
   command
     .command("list", { isDefault: true })
-    .description("commands that wait for your yes or no, in every running conversation of this home")
-    .option("--json", "one object per line")
+    .description("list pending approvals of all running conversations in this home")
+    .option("--json", "print one JSON object per line")
     .action((flags: { readonly json?: true }) => list(flags, ctx));
   command
     .command("answer")
-    .description("answer one of them")
-    .argument("<ID>", "its id, or the first characters of it")
+    .description("answer a pending approval")
+    .argument("<ID>", "its id or a prefix of it")
     .argument("<CHOICE>", CHOICES.join(", "))
-    .argument("[REASON...]", "what the agent is told with a no")
+    .argument("[REASON...]", "reason given to the agent when you deny")
     .action((id: string, choice: string, reason: string[]) => answer(id, choice, reason.join(" "), ctx));
 }
 
 async function list({ json }: { readonly json?: true }, ctx: CliContext): Promise<void> {
   const rows = await (await ctx.store()).questions();
-  if (rows.length === 0 && !json) return ctx.io.out("Nothing waits for an answer.\n");
+  if (rows.length === 0 && !json) return ctx.io.out("No pending approvals.\n");
   for (const row of rows) {
     const { command, description } = shownOf(row);
     if (json)
@@ -162,10 +159,10 @@ async function answer(id: string, choice: string, reason: string, ctx: CliContex
   const store = await ctx.store();
   const found = (await store.questions()).filter((row) => row.id.startsWith(id));
   const [row] = found;
-  if (found.length > 1) throw new ExitError(1, `More than one question begins with ${id}. Give more of its id.`);
+  if (found.length > 1) throw new ExitError(1, `${id} is ambiguous. Give more of the id.`);
   const given = { choice, reason: reason || undefined };
   if (!row || !(await store.answerQuestion(row.id, given, "cli")))
-    throw new ExitError(1, `No question ${id} waits for an answer. "hermes approvals list" shows those that do.`);
+    throw new ExitError(1, `No pending approval ${id}. "hermes approvals list" shows them.`);
   ctx.io.out(`Answered "${choice}": ${shownOf(row).command}\n`);
 }
 

@@ -14,7 +14,10 @@ export async function resolveSession(store: SessionStore, text: string): Promise
 }
 
 export const notFound = (text: string) =>
-  new ExitError(1, `No session, or more than one, matches "${briefly(text)}". \`hermes sessions list\` shows them.`);
+  new ExitError(
+    1,
+    `No session matches "${briefly(text)}", or the id prefix is ambiguous. \`hermes sessions list\` shows them.`,
+  );
 
 export const megabytes = (bytes: number) => (bytes / (1024 * 1024)).toFixed(1);
 

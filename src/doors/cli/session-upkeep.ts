@@ -35,7 +35,7 @@ export async function unarchive(ctx: CliContext, text: string): Promise<void> {
   const id = await resolveSession(store, text);
   if (!(await store.get(id))?.archived) return print(ctx, `${id} is not archived.`);
   await store.update(id, { archived: false });
-  print(ctx, `${id} is back in the list.`);
+  print(ctx, `${id} is no longer archived.`);
 }
 
 export interface PruneFlags extends PruneFilter {
@@ -48,21 +48,24 @@ export interface PruneFlags extends PruneFilter {
 export function withFilters(command: Command): Command {
   return command
     .addOption(
-      new Option("--older-than <DAYS>", "started longer ago (default 90 without another time)").argParser(wholeNumber),
+      new Option(
+        "--older-than <DAYS>",
+        "started more than N days ago (default: 90, unless another time filter is given)",
+      ).argParser(wholeNumber),
     )
-    .addOption(new Option("--newer-than <DAYS>", "started since").argParser(wholeNumber))
+    .addOption(new Option("--newer-than <DAYS>", "started less than N days ago").argParser(wholeNumber))
     .addOption(new Option("--before <DATE>", "started before this day").argParser(dateSeconds))
     .addOption(new Option("--after <DATE>", "started on or after this day").argParser(dateSeconds))
     .option("--source <SOURCE>", "only this source")
     .option("--title <TEXT>", "title contains")
     .option("--end-reason <REASON>", "ended for this reason")
     .option("--cwd <FOLDER>", "worked in this folder")
-    .addOption(new Option("--min-messages <N>", "at least so many messages").argParser(wholeNumber))
-    .addOption(new Option("--max-messages <N>", "at most so many messages").argParser(wholeNumber))
+    .addOption(new Option("--min-messages <N>", "at least N messages").argParser(wholeNumber))
+    .addOption(new Option("--max-messages <N>", "at most N messages").argParser(wholeNumber))
     .option("--model <TEXT>", "model contains")
-    .option("--provider <NAME>", "billed by")
-    .option("--dry-run", "only show what would happen")
-    .option("-y, --yes", "do not ask");
+    .option("--provider <NAME>", "billed to this provider")
+    .option("--dry-run", "only show what would be done")
+    .option("-y, --yes", "do not ask for confirmation");
 }
 
 export async function prune(ctx: CliContext, flags: PruneFlags, what: "delete" | "archive"): Promise<void> {
@@ -76,7 +79,7 @@ export async function prune(ctx: CliContext, flags: PruneFlags, what: "delete" |
   };
   const archiveOnly = what === "archive";
   const found = await store.prune(filter, { dryRun: true, archiveOnly });
-  if (found.length === 0) return print(ctx, "No session matches.");
+  if (found.length === 0) return print(ctx, "No sessions match.");
   const count = plural(found.length, "session");
   if (dryRun) {
     print(ctx, `Would ${what} ${count}:`);
@@ -107,7 +110,7 @@ export async function stats(ctx: CliContext, flags: { json?: true }): Promise<vo
 export async function optimize(ctx: CliContext): Promise<void> {
   const pid = await runningGateway(ctx.home.paths.dir);
   if (pid !== null) {
-    throw new ExitError(1, `A gateway is running (pid ${pid}) and would be held up. Stop it first.`);
+    throw new ExitError(1, `A gateway is running (pid ${pid}) and would be blocked. Stop it first.`);
   }
   const store = await ctx.store();
   const { bytesBefore, bytesAfter } = await store.optimize((text) => ctx.io.err(`${text}\n`));
@@ -122,11 +125,11 @@ export async function repair(ctx: CliContext, flags: { checkOnly?: true }): Prom
     checkOnly: flags.checkOnly ?? false,
     onProgress: (text) => ctx.io.err(`${text}\n`),
   });
-  if (report.outcome === "sound") return print(ctx, "The database is sound.");
+  if (report.outcome === "sound") return print(ctx, "The database is intact.");
   for (const line of report.damage.slice(0, 10)) print(ctx, `damage: ${oneLine(line)}`);
   switch (report.outcome) {
     case "index_rebuilt":
-      return print(ctx, "The search index was rebuilt from the messages; nothing is lost.");
+      return print(ctx, "Rebuilt the search index from the messages; nothing was lost.");
     case "damaged":
       throw new ExitError(
         1,
@@ -149,7 +152,7 @@ export async function backUp(ctx: CliContext, file: string | undefined): Promise
   await store.backup(path);
   const { sessions, messages } = await store.stats();
   print(ctx, `${counted({ sessions, messages })} copied to ${ctx.home.display(path)}.`);
-  print(ctx, `To put them back: hermes sessions restore ${path}`);
+  print(ctx, `To restore them: hermes sessions restore ${path}`);
 }
 
 /** As for an export: a folder that is not there is more likely mistyped than wanted. */
@@ -163,20 +166,21 @@ async function namedCopy(path: string): Promise<string> {
 export async function restore(ctx: CliContext, file: string, flags: { yes?: true }): Promise<void> {
   const { home } = ctx;
   const pid = await runningGateway(ctx.home.paths.dir);
-  if (pid !== null) throw new ExitError(1, `A gateway is running (pid ${pid}) and uses the database. Stop it first.`);
+  if (pid !== null)
+    throw new ExitError(1, `A gateway is running (pid ${pid}) and is using the database. Stop it first.`);
   const from = resolve(ctx.cwd, file);
   const to = home.paths.stateDb;
   const keepAs = await newBackup(ctx);
   const saved = counted(countSessions(from));
   await confirm(
     ctx,
-    `Put ${saved} from ${home.display(from)} in place of ${present(() => countSessions(to))}? What is there now is kept as ${home.display(keepAs)}.`,
+    `Put ${saved} from ${home.display(from)} in place of ${present(() => countSessions(to))}? The current one is kept as ${home.display(keepAs)}.`,
     flags,
   );
   const kept = await restoreDatabase({ from, to, keepAs, log: home.log.child("sessions"), clock: ctx.clock });
   const { sessions, messages } = await (await ctx.store()).stats();
   print(ctx, `Restored ${counted({ sessions, messages })}.`);
-  if (kept) print(ctx, `What was there before: ${home.display(keepAs)}`);
+  if (kept) print(ctx, `Previous content: ${home.display(keepAs)}`);
 }
 
 function present(count: () => { readonly sessions: number; readonly messages: number }): string {

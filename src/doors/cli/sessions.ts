@@ -31,7 +31,7 @@ import {
 } from "./session-upkeep.ts";
 
 export function define(command: Command, ctx: CliContext): void {
-  command.description("list, search, export and tidy up past conversations");
+  command.description("list, show, search, export and clean up conversations");
   const sub = (usage: string, description: string) => command.command(usage).description(description);
   /** Whatever the store refuses is reported in its own words, without a stack. */
   const act =
@@ -47,23 +47,25 @@ export function define(command: Command, ctx: CliContext): void {
 
   sub("list", "show recent sessions, newest first")
     .option("--source <SOURCE>", "only this source")
-    .addOption(new Option("--limit <N>", "how many").argParser(positiveNumber).default(20))
-    .option("--archived", "archived ones too")
+    .addOption(new Option("--limit <N>", "maximum number").argParser(positiveNumber).default(20))
+    .option("--archived", "include archived sessions")
     .option("--json", "machine-readable")
     .action(act((flags: ListFlags) => list(ctx, flags)));
   sub("browse", "pick a session and resume it")
     .option("--source <SOURCE>", "only this source")
-    .addOption(new Option("--limit <N>", "how many").argParser(positiveNumber).default(500))
+    .addOption(new Option("--limit <N>", "maximum number").argParser(positiveNumber).default(500))
     .action(act((flags: ListFlags) => browse(ctx, flags)));
-  sub("show <session>", "show one session (id, title or beginning of an id)")
-    .option("--full", "tool results whole")
+  sub("show <session>", "show one session (id, id prefix or title)")
+    .option("--full", "show full tool results")
     .option("--json", "machine-readable")
     .action(act((session: string, flags: ShowFlags) => show(ctx, session, flags)));
   sub("search <query...>", "search all messages")
     .option("--source <SOURCE>", "only this source")
     .option("--role <ROLE>", "only this role")
-    .addOption(new Option("--limit <N>", "how many sessions (with --json: hits)").argParser(positiveNumber).default(20))
-    .addOption(new Option("--sort <ORDER>", "by time instead of by match").choices(["newest", "oldest"]))
+    .addOption(
+      new Option("--limit <N>", "maximum number of sessions (with --json: hits)").argParser(positiveNumber).default(20),
+    )
+    .addOption(new Option("--sort <ORDER>", "sort by time instead of relevance").choices(["newest", "oldest"]))
     .option("--json", "machine-readable")
     .action(act((words: string[], flags: SearchFlags) => search(ctx, words.join(" "), flags)));
   sub("export <file>", "write sessions to a file (- = stdout)")
@@ -78,29 +80,27 @@ export function define(command: Command, ctx: CliContext): void {
     act((session: string, words: string[]) => renameTo(ctx, session, words.join(" "))),
   );
   sub("delete <session>", "delete a session and its messages")
-    .option("-y, --yes", "do not ask")
+    .option("-y, --yes", "do not ask for confirmation")
     .action(act((session: string, flags: { yes?: true }) => deleteOne(ctx, session, flags)));
   withFilters(sub("prune", "delete old sessions that have ended")).action(
     act((flags: PruneFlags) => prune(ctx, flags, "delete")),
   );
-  withFilters(sub("archive", "hide old sessions that have ended, and keep them")).action(
+  withFilters(sub("archive", "archive old ended sessions: hidden, not deleted")).action(
     act((flags: PruneFlags) => prune(ctx, flags, "archive")),
   );
-  sub("unarchive <session>", "show an archived session again").action(
-    act((session: string) => unarchive(ctx, session)),
-  );
+  sub("unarchive <session>", "unarchive a session").action(act((session: string) => unarchive(ctx, session)));
   sub("stats", "count sessions and messages")
     .option("--json", "machine-readable")
     .action(act((flags: { json?: true }) => stats(ctx, flags)));
-  sub("optimize", "tidy up the search index and compact the file").action(act(() => optimize(ctx)));
-  sub("backup [file]", "copy the database, into the home's backups/ unless you name a file").action(
+  sub("optimize", "optimize the search index and compact the database").action(act(() => optimize(ctx)));
+  sub("backup [file]", "back up the database (default: backups/ in the home)").action(
     act((file: string | undefined) => backUp(ctx, file)),
   );
-  sub("restore <file>", "put a copy in place of the database; what is there now is kept")
-    .option("-y, --yes", "do not ask")
+  sub("restore <file>", "replace the database with a copy; the current one is kept")
+    .option("-y, --yes", "do not ask for confirmation")
     .action(act((file: string, flags: { yes?: true }) => restore(ctx, file, flags)));
-  sub("repair", "check the database and fix or rescue it")
-    .option("--check-only", "look, change nothing")
+  sub("repair", "check the database; repair it or rescue its data")
+    .option("--check-only", "only check, change nothing")
     .action(act((flags: { checkOnly?: true }) => repair(ctx, flags)));
 }
 
@@ -189,7 +189,7 @@ async function show(ctx: CliContext, text: string, flags: ShowFlags): Promise<vo
         : `${session.inputTokens} in, ${session.outputTokens} out, ${session.cacheReadTokens} cached; ${cost}`,
     ],
     ["Continues", session.parentSessionId],
-    ["Goes on as", tip === id ? null : tip],
+    ["Continued as", tip === id ? null : tip],
   ];
   for (const [name, value] of facts) if (value !== null) print(ctx, `${`${name}:`.padEnd(12)}${oneLine(value)}`);
   print(ctx, `\n${transcriptText(exported, { full: flags.full ?? false, columns: ctx.io.columns })}`);
@@ -321,9 +321,9 @@ async function importFrom(ctx: CliContext, file: string): Promise<void> {
     store.import(createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })),
     failed,
   ]);
-  print(ctx, `Imported ${report.imported.length}, skipped ${report.skipped.length} that exist already.`);
+  print(ctx, `Imported ${report.imported.length}, skipped ${report.skipped.length} that already exist.`);
   for (const { id, from, to } of report.renamed) print(ctx, `${id}: title "${from}" is taken, now "${to}"`);
-  for (const id of report.detached) print(ctx, `${id}: its parent is not here, stands alone`);
+  for (const id of report.detached) print(ctx, `${id}: its parent is missing, imported on its own`);
 }
 
 // One session as text, Markdown or HTML, from its exported form.

@@ -146,7 +146,7 @@ describe("hermes setup model", () => {
     const home = await makeHome(t, { "config.yaml": before });
     const skipped = await setUp(home, [CUSTOM, url, "wrong-key", "Skip", null]);
     assert.match(skipped.shown, /The server did not accept this key \(HTTP 401\)\.\nEnter the key again/);
-    assert.match(skipped.shown, /Setup was cancelled; nothing was saved\.\n$/);
+    assert.match(skipped.shown, /Setup cancelled; nothing was saved\.\n$/);
     assert.equal(skipped.code, 1);
     assert.equal(await configOf(home), before);
     assert.equal(await envOf(home), "");
@@ -224,7 +224,7 @@ describe("hermes setup model", () => {
     for (const answers of [[null], [CUSTOM, null], [CUSTOM, url, null], [CUSTOM, url, KEY, null]]) {
       const { shown, code } = await setUp(home, answers);
       assert.equal(code, 1);
-      assert.match(shown, /Setup was cancelled; nothing was saved\.\n$/);
+      assert.match(shown, /Setup cancelled; nothing was saved\.\n$/);
     }
     assert.equal(await envOf(home), "");
     assert.ok(!(await readdir(home.dir)).includes("config.yaml"));
@@ -236,7 +236,7 @@ describe("hermes setup model", () => {
     const { shown, code } = await setUp(home, [CUSTOM, "ftp://x", url, "ключ", KEY, "small"]);
     assert.equal(code, 0, shown);
     assert.match(shown, /"ftp:\/\/x" is not a web address/);
-    assert.match(shown, /contains characters that no key has/);
+    assert.match(shown, /contains characters that keys never contain/);
   });
 
   test("a broken config.yaml is told before anything is asked", async (t) => {
@@ -269,9 +269,9 @@ describe("hermes setup", () => {
     const agent = ["Agent", "0", "40", "off", "60%"];
     const { shown, code } = await setUp(home, [...agent, "Terminal", "On this machine", null], run);
     assert.equal(code, 1);
-    assert.match(shown, /0 does not fit here/);
+    assert.match(shown, /0 is not valid here/);
     assert.match(shown, /✓ Up to 40 steps a turn, tool calls: off, compression at 60 %\./);
-    assert.match(shown, /Setup was cancelled; saved: agent, terminal\.\n$/);
+    assert.match(shown, /Setup cancelled; saved: agent, terminal\.\n$/);
     const text = await configOf(home);
     assert.match(text, /max_turns: 40/);
     assert.match(text, /tool_progress: "off"/);
@@ -318,7 +318,7 @@ test("a terminal that cannot move its cursor gets numbered lists, which a part o
   const answers = ["99", "kimi", "openai", "2", url, "larg"];
   const { shown, code } = await setUp(home, answers, { env: { TERM: "dumb" } });
   assert.equal(code, 0, shown);
-  assert.match(shown, / 1\. OpenRouter\n[\s\S]* more: type a part of the name\n/);
+  assert.match(shown, / 1\. OpenRouter\n[\s\S]* more: type part of the name\n/);
   assert.match(shown, /There is no 99\.[\s\S]* 1\. Kimi \(Moonshot\)\n {2}2\. Kimi \(Moonshot, China\)\n/);
   assert.match(await configOf(home), /default: large/);
 });

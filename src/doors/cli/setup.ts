@@ -18,19 +18,19 @@ interface SetupOptions {
 
 export function define(command: Command, ctx: CliContext): void {
   command
-    .description("Connect a model; set up terminal, tools and agent.")
+    .description("Connect a model; configure terminal, tools and agent.")
     .argument("[section]", SECTIONS.join(", "))
     .option("--quick", "ask only for what is missing")
-    .option("--reset", "restore the default settings first; keys stay")
-    .option("-y, --yes", "with --reset: do not ask")
-    .option("--non-interactive", "only print what to set")
+    .option("--reset", "restore the default settings first; keys are kept")
+    .option("-y, --yes", "with --reset: do not ask for confirmation")
+    .option("--non-interactive", "only print the commands to run")
     .action((section: string | undefined, options: SetupOptions) => setUp(ctx, sectionOf(section), options));
 }
 
 export function defineModel(command: Command, ctx: CliContext): void {
   command
-    .description("Choose provider and model; writes config.yaml.")
-    .option("--refresh", "fetch what is published about models anew, first")
+    .description("Choose provider and model and save them in config.yaml.")
+    .option("--refresh", "refresh the published model list first")
     .action(async (options: { refresh?: boolean }) => {
       if (options.refresh) {
         const trouble = await refreshFacts(ctx.home, { fetch, now: () => systemClock.now() }, { force: true });
@@ -68,7 +68,7 @@ export async function setUp(ctx: CliContext, section: Section | undefined, optio
     const tools = async () => (await import("./tools.ts")).tickToolsets("cli", ctx);
     const setup: Setup = { home, surface, fetch, tools };
     const { saved, cancelled } = await runSetup(setup, { section, quick: options.quick });
-    if (cancelled) throw new ExitError(1, `Setup was cancelled; ${savedWords(saved)}.`);
+    if (cancelled) throw new ExitError(1, `Setup cancelled; ${savedWords(saved)}.`);
     io.out(`\n${await nextSteps(home)}\n`);
   } finally {
     surface.close();
@@ -78,9 +78,9 @@ export async function setUp(ctx: CliContext, section: Section | undefined, optio
 async function reset(ctx: CliContext, { yes }: SetupOptions): Promise<void> {
   const { home, io } = ctx;
   const file = home.display(home.paths.configFile);
-  await confirm(ctx, `Restore the default settings in ${file}? Keys, conversations and memory stay.`, { yes });
+  await confirm(ctx, `Restore the default settings in ${file}? Keys, conversations and memory are kept.`, { yes });
   await resetSettings(home);
-  io.out(`✓ ${file} holds the defaults again; the old one is beside it, as config.yaml.bak.*\n`);
+  io.out(`✓ ${file} restored to defaults; the old one is saved next to it as config.yaml.bak.*\n`);
 }
 
 const savedWords = (saved: readonly Section[]) =>
@@ -89,7 +89,7 @@ const savedWords = (saved: readonly Section[]) =>
 /** What works, what is missing, and what to type now. */
 async function nextSteps(home: OpenHome): Promise<string> {
   const works = await workingModel(home);
-  const first = works ? `Ready: ${works}.` : "No model is connected: the built-in demo answers (it is not an AI).";
+  const first = works ? `Ready: ${works}.` : "No model connected: the built-in demo answers (it is not an AI).";
   const steps = works ? [["", "start a conversation"]] : [["setup model", "connect a model"]];
   const rows = [...steps, ["doctor", "check everything"]].map(([args = "", what = ""]) => [hermesCommand(args), what]);
   const width = Math.max(...rows.map(([typed = ""]) => typed.length));
@@ -139,7 +139,7 @@ class CommandLine implements SetupSurface {
     this.#left.signal.throwIfAborted();
     const { home, io } = this.#ctx;
     if (home.env("TERM") === "dumb") return this.#pickByNumber({ title, choices });
-    const hint = "↑↓ move · type to filter · Enter choose · Esc leave";
+    const hint = "↑↓ move · type to filter · Enter choose · Esc cancel";
     const taken = await io.choose({ title, hint, choices, numbers: false, quitKey: false, selected: selected ?? 0 });
     const [value] = taken ?? [];
     if (taken === null || value === undefined) throw new SetupCancelled();
@@ -165,7 +165,7 @@ class CommandLine implements SetupSurface {
         .map(
           ({ label, hint }, at) => `${String(at + 1).padStart(3)}. ${[label, hint].flat().filter(Boolean).join("  ")}`,
         );
-      const more = shown.length > MOST_ROWS ? [`     ${shown.length - MOST_ROWS} more: type a part of the name`] : [];
+      const more = shown.length > MOST_ROWS ? [`     ${shown.length - MOST_ROWS} more: type part of the name`] : [];
       io.out(`\n${[title, ...rows, ...more].join("\n")}\n`);
       const typed = (await this.ask("Number or name: ")).trim();
       const chosen = /^\d+$/.test(typed) ? shown[Number(typed) - 1] : undefined;

@@ -25,30 +25,30 @@ import { confirm, printJson } from "./present.ts";
 export function defineBundled(command: Command, ctx: CliContext): void {
   command
     .command("list-modified")
-    .description("shipped skills that you changed; updates leave them alone")
+    .description("list bundled skills you changed; updates do not overwrite them")
     .option("--json", "machine-readable")
     .action(({ json }: { json?: true }) => listModified(json === true, ctx));
   command
     .command("diff")
-    .description("your changes to a shipped skill")
+    .description("show your changes to a bundled skill")
     .argument("<name>")
     .action((name: string) => diff(name, ctx));
   command
     .command("reset")
-    .description("accept your version of a shipped skill until the next update, or bring the shipped one back")
+    .description("keep your version of a bundled skill until the next update, or restore the bundled one")
     .argument("<name>")
-    .option("--restore", "bring the shipped version back; yours goes to the archive")
-    .option("-y, --yes", "do not ask")
+    .option("--restore", "restore the bundled version; yours is archived")
+    .option("-y, --yes", "do not ask for confirmation")
     .action((name: string, flags: { restore?: true; yes?: true }) => reset(name, flags, ctx));
   command
     .command("opt-out")
-    .description("no shipped skills in this home from now on")
-    .option("--remove", "also remove those you did not change")
+    .description("stop adding bundled skills to this home")
+    .option("--remove", "also remove bundled skills you did not change")
     .action(({ remove }: { remove?: true }) => optOut(remove === true, ctx));
   command
     .command("opt-in")
-    .description("shipped skills come again with the next start")
-    .option("--sync", "bring them now")
+    .description("add bundled skills again on the next start")
+    .option("--sync", "add them now")
     .action(({ sync }: { sync?: true }) => optIn(sync === true, ctx));
 }
 
@@ -57,43 +57,42 @@ async function listModified(json: boolean, ctx: CliContext): Promise<void> {
   if (json) printJson(ctx, { modified: names });
   else
     ctx.io.out(
-      names.length > 0 ? names.map((name) => `${name}\n`).join("") : "You changed none of the shipped skills.\n",
+      names.length > 0 ? names.map((name) => `${name}\n`).join("") : "You have not changed any bundled skills.\n",
     );
 }
 
 async function shipped(name: string, ctx: CliContext) {
   const context = skillsContext(ctx);
   const skill = await findBundled(name, context);
-  if (!skill) throw new ExitError(1, `The program ships no skill "${name}".`);
+  if (!skill) throw new ExitError(1, `There is no bundled skill "${name}".`);
   return { context, skill };
 }
 
 async function diff(name: string, ctx: CliContext): Promise<void> {
   const { context, skill } = await shipped(name, ctx);
-  ctx.io.out((await diffBundled(skill, context)) || `Your copy of ${skill.name} is the shipped one.\n`);
+  ctx.io.out((await diffBundled(skill, context)) || `Your copy of ${skill.name} is the bundled version.\n`);
 }
 
 async function reset(name: string, flags: { restore?: true; yes?: true }, ctx: CliContext): Promise<void> {
   const { context, skill } = await shipped(name, ctx);
   if (!flags.restore) {
     if (!(await exists(`${context.paths.skillsDir}/${skill.path}`)))
-      throw new ExitError(
-        1,
-        `You have no copy of ${skill.name}. "hermes skills reset ${name} --restore" brings it back.`,
-      );
+      throw new ExitError(1, `You have no copy of ${skill.name}. "hermes skills reset ${name} --restore" restores it.`);
     await acceptBundled(skill, context);
-    ctx.io.out(`Your version of ${skill.name} stays until the program ships a changed one, which then replaces it.\n`);
+    ctx.io.out(
+      `Your version of ${skill.name} is kept until an update changes the bundled one, which then replaces it.\n`,
+    );
     return;
   }
-  await confirm(ctx, `Bring the shipped ${skill.name} back? Yours goes to the archive.`, flags);
+  await confirm(ctx, `Restore the bundled ${skill.name}? Your version is archived.`, flags);
   const archived = await restoreBundled(skill, context);
   const where = archived === null ? "" : ` Your version is in ${ctx.home.display(archived)}.`;
-  ctx.io.out(`The shipped ${skill.name} is back.${where}\n`);
+  ctx.io.out(`Restored the bundled ${skill.name}.${where}\n`);
 }
 
 async function optOut(remove: boolean, ctx: CliContext): Promise<void> {
   const removed = await leaveShipped(skillsContext(ctx), { remove });
-  ctx.io.out('No shipped skills come into this home from now on. "hermes skills opt-in" undoes it.\n');
+  ctx.io.out("Bundled skills are no longer added to this home. Undo with: hermes skills opt-in\n");
   if (removed.length > 0) ctx.io.out(`Removed: ${removed.join(", ")}\n`);
 }
 
@@ -101,14 +100,14 @@ async function optIn(sync: boolean, ctx: CliContext): Promise<void> {
   const context = skillsContext(ctx);
   await takeShipped(context);
   if (!sync) {
-    ctx.io.out("Shipped skills come with the next start.\n");
+    ctx.io.out("Bundled skills will be added on the next start.\n");
     return;
   }
   const { total_bundled, ...lists } = await syncBundledSkills(context);
   for (const [what, names] of Object.entries(lists)) {
     if (names.length > 0 && what !== "skipped") ctx.io.out(`${what.replace("_", " ")}: ${names.join(", ")}\n`);
   }
-  ctx.io.out(`${total_bundled} shipped skills.\n`);
+  ctx.io.out(`${total_bundled} bundled skills.\n`);
   if (lists.failed.length > 0) throw new ExitError(1, "Not all of them could be copied.");
 }
 
@@ -123,34 +122,34 @@ interface Flags {
 }
 
 export function define(command: Command, ctx: CliContext): void {
-  command.description("several skills under one command: /name loads them all");
+  command.description("manage skill bundles: /name loads several skills at once");
   command
     .command("list", { isDefault: true })
     .alias("reload")
-    .description("the bundles there are")
+    .description("list bundles")
     .option("--json", "machine-readable")
     .action((flags: Flags) => list(flags, ctx));
   command
     .command("show")
-    .description("one bundle and whether its skills are there")
+    .description("show a bundle and whether its skills exist")
     .argument("<name>")
     .option("--json", "machine-readable")
     .action((name: string, flags: Flags) => show(name, flags, ctx));
   command
     .command("create")
-    .description("make a bundle")
+    .description("create a bundle")
     .argument("<name>")
     .option("--skill <skill>", "a skill in it (repeatable)", (value: string, earlier: readonly string[] = []) => [
       ...earlier,
       value,
     ])
     .option("-d, --description <text>", "what it is for")
-    .option("--instruction <text>", "what the agent is told along with the skills")
-    .option("--force", "replace a bundle of that name")
+    .option("--instruction <text>", "instructions for the agent, added to the skills")
+    .option("--force", "replace an existing bundle")
     .action((name: string, flags: Flags) => create(name, flags, ctx));
   command
     .command("delete")
-    .description("remove a bundle; its skills stay")
+    .description("remove a bundle; its skills are kept")
     .argument("<name>")
     .action((name: string) => remove(name, ctx));
 }
@@ -164,7 +163,7 @@ async function load(ctx: CliContext) {
 async function find(name: string, ctx: CliContext): Promise<Bundle> {
   const bundle = (await load(ctx)).get(slugOf(name));
   if (bundle) return bundle;
-  throw new ExitError(1, `There is no bundle "${name}". "hermes bundles list" shows the bundles there are.`);
+  throw new ExitError(1, `There is no bundle "${name}". "hermes bundles list" shows the bundles.`);
 }
 
 async function list({ json }: Flags, ctx: CliContext): Promise<void> {
@@ -198,8 +197,8 @@ async function create(name: string, flags: Flags, ctx: CliContext): Promise<void
   const context = skillsContext(ctx);
   const slug = slugOf(name);
   const skills = [...new Set(flags.skill ?? [])];
-  if (slug === "") throw new ExitError(1, `"${name}" has no letters for a command. Nothing was written.`);
-  if (skills.length === 0) throw new ExitError(1, "A bundle needs skills: --skill A --skill B. Nothing was written.");
+  if (slug === "") throw new ExitError(1, `"${name}" is not usable as a command name. Nothing was saved.`);
+  if (skills.length === 0) throw new ExitError(1, "A bundle needs skills: --skill A --skill B. Nothing was saved.");
   const missing = await unknownSkills(skills, ctx);
   if (missing.length > 0)
     throw new ExitError(
@@ -212,7 +211,7 @@ async function create(name: string, flags: Flags, ctx: CliContext): Promise<void
     () => false,
   );
   if (isThere && !flags.force)
-    throw new ExitError(1, `There is a bundle "${slug}" already (${ctx.home.display(taken)}). --force replaces it.`);
+    throw new ExitError(1, `Bundle "${slug}" already exists (${ctx.home.display(taken)}). --force replaces it.`);
   if (isThere) await rm(taken);
   const { description = "", instruction = "" } = flags;
   const file = await writeBundle(context, { name, description, skills, instruction });
@@ -222,5 +221,5 @@ async function create(name: string, flags: Flags, ctx: CliContext): Promise<void
 async function remove(name: string, ctx: CliContext): Promise<void> {
   const { file, slug } = await find(name, ctx);
   await rm(file);
-  ctx.io.out(`Bundle ${slug} is gone. Its skills stay.\n`);
+  ctx.io.out(`Bundle ${slug} removed. Its skills are kept.\n`);
 }

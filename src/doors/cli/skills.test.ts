@@ -148,16 +148,19 @@ test("doctor finds what is broken, doubled, hidden or missing", async (t) => {
 test("shipped skills: bring, change, see, accept, restore, refuse", async (t) => {
   const { skills, temp, end } = await world({}, { answers: ["n", "y"] });
   t.after(end);
-  assert.match((await skills("opt-in", "--sync")).out, /copied: one\n1 shipped/);
-  assert.match((await skills("list-modified")).out, /changed none/);
+  assert.match((await skills("opt-in", "--sync")).out, /copied: one\n1 bundled/);
+  assert.match((await skills("list-modified")).out, /not changed any/);
   await temp.write("skills/dev/one/SKILL.md", skill("one", "Mine"));
   assert.equal((await skills("list-modified")).out, "one\n");
   assert.match((await skills("diff", "one")).out, /^-description: Does it\n\+description: Mine$/m);
   assert.match((await skills("reset", "one", "--restore")).err, /Nothing was changed/);
-  assert.match((await skills("reset", "one")).out, /stays until/);
-  assert.match((await skills("list-modified")).out, /changed none/);
-  assert.match((await skills("reset", "one", "--restore")).out, /is back\. Your version is in .*\.archive\/one/);
-  assert.match((await skills("diff", "one")).out, /is the shipped one/);
+  assert.match((await skills("reset", "one")).out, /is kept until/);
+  assert.match((await skills("list-modified")).out, /not changed any/);
+  assert.match(
+    (await skills("reset", "one", "--restore")).out,
+    /Restored the bundled one\. Your version is in .*\.archive\/one/,
+  );
+  assert.match((await skills("diff", "one")).out, /is the bundled version/);
   assert.match((await skills("opt-out", "--remove")).out, /Removed: one/);
   assert.equal((await skills("reset", "ghost")).code, 1);
 });
@@ -166,7 +169,7 @@ test("restoring without a terminal needs --yes", async (t) => {
   const { skills, end } = await world();
   t.after(end);
   assert.equal((await skills("reset", "one", "--restore")).code, 1);
-  assert.match((await skills("reset", "one", "--restore", "--yes")).out, /is back/);
+  assert.match((await skills("reset", "one", "--restore", "--yes")).out, /Restored the bundled one/);
 });
 
 test("config switches skills by name or in a list, everywhere or on one platform", async (t) => {

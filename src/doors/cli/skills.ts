@@ -24,30 +24,28 @@ interface Flags {
 }
 
 export function define(command: Command, ctx: CliContext): void {
-  command.description("the agent's skills: look at them, check them, switch them");
+  command.description("list, view, check, enable and disable skills");
   command
     .command("list", { isDefault: true })
-    .description("all skills with category, description and where they come from")
-    .option("--platform <P>", "as this platform sees them, e.g. cli, telegram", "cli")
+    .description("list skills with category, description and origin")
+    .option("--platform <P>", "as seen by this platform, e.g. cli, telegram", "cli")
     .option("--json", "machine-readable")
     .action((flags: Flags) => list(flags, ctx));
   command
     .command("view")
-    .description("a skill's text, or one of its files")
+    .description("show a skill or one of its files")
     .argument("<name>", "name, or category/name")
     .argument("[file]", "e.g. references/api.md")
     .action((name: string, file: string | undefined) => view(name, file, ctx));
   command
     .command("scan")
-    .description(
-      "security scan of a skill's folder; writes nothing. Exit code: 0 safe, 1 caution, 2 dangerous, 3 error",
-    )
+    .description("scan a skill folder for security problems; exit code 0 safe, 1 caution, 2 dangerous, 3 error")
     .argument("<dir>")
     .option("--json", "machine-readable")
     .action((dir: string, flags: Flags) => scan(dir, flags, ctx));
   command
     .command("doctor")
-    .description("skills that cannot be read as they should, or cannot be reached")
+    .description("find skills that are broken or unreachable")
     .action(() => doctor(ctx));
   defineBundled(command, ctx);
   defineConfig(command, ctx);
@@ -69,7 +67,7 @@ async function list({ platform, json }: Flags, ctx: CliContext): Promise<void> {
     })),
   );
   if (json) return printJson(ctx, { platform, skills: rows });
-  if (rows.length === 0) ctx.io.out('There are no skills. "hermes skills opt-in --sync" copies the shipped ones.\n');
+  if (rows.length === 0) ctx.io.out("No skills. To add the bundled ones: hermes skills opt-in --sync\n");
   const width = Math.max(0, ...rows.map(({ name }) => name.length));
   let heading: string | null = null;
   for (const row of rows) {
@@ -102,7 +100,7 @@ async function view(name: string, file: string | undefined, ctx: CliContext): Pr
   const found = await resolveSkill(name, await loadCatalogue(context), context);
   if (found.type === "bad_name") throw new ExitError(1, `${name}: ${found.reason}.`);
   if (found.type === "not_found")
-    throw new ExitError(1, `There is no skill "${name}". "hermes skills list" shows the skills there are.`);
+    throw new ExitError(1, `There is no skill "${name}". "hermes skills list" shows the skills.`);
   if (found.type === "ambiguous")
     throw new ExitError(1, `Several skills are called "${name}": ${found.matches.map(pathName).join(", ")}`);
   const { skill } = found;
@@ -154,8 +152,8 @@ interface ConfigFlags {
 }
 
 function defineConfig(command: Command, ctx: CliContext): void {
-  const config = command.command("config").description("switch skills off and on");
-  const platform = ["--platform <P>", "only there, e.g. telegram; without it everywhere"] as const;
+  const config = command.command("config").description("enable or disable skills");
+  const platform = ["--platform <P>", "only on this platform, e.g. telegram (default: everywhere)"] as const;
   config.option(...platform).action((flags: ConfigFlags) => choose(flags, ctx));
   for (const verb of ["enable", "disable"] as const) {
     config
@@ -212,7 +210,9 @@ async function switchSkills(
   const rest = ownList(ctx, platform).filter((name) => !aliases.has(name));
   await save(off ? [...rest, ...names] : rest, platform, ctx);
   const where = platform === undefined ? "everywhere" : `on ${platform}`;
-  ctx.io.out(`${off ? "Disabled" : "Enabled"} ${where}: ${names.join(", ")}. New sessions use the change.\n`);
+  ctx.io.out(
+    `${off ? "Disabled" : "Enabled"} ${where}: ${names.join(", ")}. The change applies to new conversations.\n`,
+  );
   const elsewhere = names.filter((name) => !off && platform !== undefined && ownList(ctx, undefined).includes(name));
   if (elsewhere.length > 0) ctx.io.out(`Still disabled everywhere: ${elsewhere.join(", ")}\n`);
 }
@@ -231,5 +231,5 @@ async function choose({ platform }: ConfigFlags, ctx: CliContext): Promise<void>
   const names = new Set(on.flatMap(({ name, dirName }) => [name, dirName]));
   const added = skills.filter((skill) => !on.includes(skill) && !isOff(skill)).map(({ name }) => name);
   await save([...off.filter((name) => !names.has(name)), ...added], platform, ctx);
-  ctx.io.out("Saved. New sessions use the change.\n");
+  ctx.io.out("Saved. The change applies to new conversations.\n");
 }

@@ -54,7 +54,7 @@ export async function runSlashOnce(text: string, request: ChatRequest, conversat
       return null;
     },
     async confirm(title) {
-      warnings.push(`${title} Nobody can be asked here: type the command with "now" behind it.`);
+      warnings.push(`${title} Not a terminal; add "now" after the command to confirm.`);
       return "cancel";
     },
     startSession: async () => screen(),

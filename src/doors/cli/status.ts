@@ -15,9 +15,9 @@ import type { CliContext } from "./context.ts";
 
 export function define(command: Command, ctx: CliContext): void {
   command
-    .description("Profile, home, model, keys and sessions.")
-    .option("--all", "also version, features and every key")
-    .option("--deep", "also ask the provider and check the database")
+    .description("Show profile, home, model, keys and sessions.")
+    .option("--all", "also show version, features and every key")
+    .option("--deep", "also contact the provider and check the database")
     .option("--json", "as JSON")
     .action(async (options: { json?: boolean; all?: true; deep?: true }) => {
       const facts = await gather(ctx);
@@ -115,7 +115,7 @@ async function modelLine(ctx: CliContext): Promise<string> {
   try {
     const { target, demo, loneKey, providerName } = await chooseTarget(ctx.home, {});
     if (loneKey !== undefined)
-      return `built-in demo (${loneKey} is set, but no model is chosen: ${hermesCommand("model")})`;
+      return `built-in demo (${loneKey} is set but no model is selected: ${hermesCommand("model")})`;
     if (demo) return `built-in demo (no provider is configured: ${hermesCommand("setup")})`;
     return `${target.model} at ${providerName}, ${windowText(target)}`;
   } catch (error) {

@@ -113,7 +113,7 @@ test("a toolset without tools is not offered; settings that name one keep it unt
 test("enabling frees a toolset that was switched off everywhere", async () => {
   const { tools, config } = open({ agent: { disabled_toolsets: ["todo", "web"] } });
   assert.ok(!enabled(await tools("list", "--json")).includes("todo"));
-  assert.match(await tools("enable", "todo"), /todo was in agent\.disabled_toolsets/);
+  assert.match(await tools("enable", "todo"), /todo was removed from agent\.disabled_toolsets/);
   assert.deepEqual((config.agent as Tree).disabled_toolsets, ["web"]);
   assert.ok(enabled(await tools("list", "--json")).includes("todo"));
 });

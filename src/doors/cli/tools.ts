@@ -24,12 +24,12 @@ interface Flags {
 
 export function define(command: Command, ctx: CliContext): void {
   command
-    .description("show and switch the toolsets of each platform")
-    .option("--summary", "one line per platform")
+    .description("show, enable and disable toolsets per platform")
+    .option("--summary", "show one line per platform")
     .action((flags: Flags) => (flags.summary ? summarize(ctx) : choose(ctx)));
   command
     .command("list", { isDefault: false })
-    .description("toolsets of a platform, and which are on")
+    .description("list toolsets of a platform and which are enabled")
     .option("--platform <P>", "platform, e.g. cli, telegram, api_server", "cli")
     .option("--json", "machine-readable")
     .action((flags: Flags) => list(flags, ctx));
@@ -120,7 +120,7 @@ async function list({ platform, json }: Flags, ctx: CliContext): Promise<void> {
       `  ${row.enabled ? "✓" : "✗"} ${row.name.padEnd(width)}  ${row.tools.map(describeTool).join(", ") || row.description}\n`,
     );
   }
-  ctx.io.out(`\nhermes tools enable|disable NAME --platform ${platform} switches one.\n`);
+  ctx.io.out(`\nhermes tools enable|disable NAME --platform ${platform} changes one.\n`);
   for (const name of chosen.unknown) ctx.io.err(`Unknown toolset in the configuration of ${platform}: ${name}\n`);
 }
 
@@ -151,14 +151,14 @@ async function edit(verb: "enable" | "disable", given: string[], { platform }: F
   }
   if (result.writes.length === 0) {
     ctx.io.out(
-      `Nothing to change: ${names.join(", ")} ${names.length > 1 ? "are" : "is"} ${verb}d on ${platform} already.\n`,
+      `Nothing to change: ${names.join(", ")} ${names.length > 1 ? "are" : "is"} already ${verb}d on ${platform}.\n`,
     );
     return;
   }
   for (const { path, value } of result.writes) await ctx.home.setConfigKey(path.join("."), value);
   ctx.io.out(`${verb === "enable" ? "Enabled" : "Disabled"} on ${platform}: ${names.join(", ")}\n`);
-  for (const name of result.freed) ctx.io.out(`${name} was in agent.disabled_toolsets and is no longer.\n`);
-  ctx.io.out("New sessions use the change.\n");
+  for (const name of result.freed) ctx.io.out(`${name} was removed from agent.disabled_toolsets.\n`);
+  ctx.io.out("The change applies to new conversations.\n");
 }
 
 async function load(platform: string, ctx: CliContext) {
@@ -192,7 +192,7 @@ async function switchesOf(registry: ToolRegistry, question: ToolsetQuestion): Pr
   return [
     ...switchableToolsets(registry).map((name) => ({
       name,
-      description: CONFIGURABLE[name]?.description ?? "of a plugin",
+      description: CONFIGURABLE[name]?.description ?? "from a plugin",
       on: chosen.toolsets.includes(name),
     })),
     ...Object.keys(question.config.mcp_servers).map((name) => ({

@@ -7,29 +7,29 @@ import { isDirectory } from "../../kit/files.ts";
 import { type CliContext, ExitError } from "./context.ts";
 import { print, printJson, table } from "./present.ts";
 
-const STANDINGS = { never: "too wide to be trusted", unknown: "not decided yet" };
+const STANDINGS = { never: "too broad to be trusted", unknown: "not decided yet" };
 
 interface Flags {
   readonly json?: true;
 }
 
 export function define(command: Command, ctx: CliContext): void {
-  command.description("folders you trust; nothing of any other folder loads or runs by itself");
+  command.description("manage trusted folders; nothing in any other folder loads or runs on its own");
   command
     .command("list", { isDefault: true })
-    .description("what was decided about which folder")
+    .description("list folders and your decision about each")
     .option("--json", "as JSON")
     .action((flags: Flags) => list(flags, ctx));
   command
     .command("add")
-    .description("trust a folder and everything below it")
-    .argument("[PATH]", "default: the current folder, or the repository it lies in")
+    .description("trust a folder and all its subfolders")
+    .argument("[PATH]", "default: the current folder or its repository")
     .option("--json", "as JSON")
     .action((path: string | undefined, flags: Flags) => add(path, flags, ctx));
   command
     .command("remove")
-    .description("forget what was decided about a folder")
-    .argument("[PATH]", "default: the current folder, or the repository it lies in")
+    .description("forget the decision about a folder")
+    .argument("[PATH]", "default: the current folder or its repository")
     .option("--json", "as JSON")
     .action((path: string | undefined, flags: Flags) => remove(path, flags, ctx));
 }
@@ -47,7 +47,7 @@ function list({ json }: Flags, ctx: CliContext): void {
     at.slice(0, 10),
     home.display(path),
   ]);
-  print(ctx, rows.length === 0 ? "No folder is trusted yet." : table(rows));
+  print(ctx, rows.length === 0 ? "No trusted folders yet." : table(rows));
   const standing = { ...STANDINGS, trusted: through(here), "look only": through(here) };
   print(ctx, `This folder (${home.display(here.folder)}): ${standing[here.standing]}.`);
 
@@ -62,7 +62,7 @@ async function add(path: string | undefined, { json }: Flags, ctx: CliContext): 
   if (!(await isDirectory(wanted))) throw new ExitError(1, `${wanted} is not a folder.`);
   const folder = await home.folders.decide(wanted, { by: "command", lookOnly: false, at: new Date(clock.now()) });
   if (json) return printJson(ctx, { path: folder, standing: "trusted" });
-  print(ctx, `${home.display(folder)} is trusted, with everything below it.`);
+  print(ctx, `${home.display(folder)} and all its subfolders are trusted.`);
 }
 
 async function remove(path: string | undefined, { json }: Flags, ctx: CliContext): Promise<void> {
@@ -73,20 +73,20 @@ async function remove(path: string | undefined, { json }: Flags, ctx: CliContext
     const { standing, decidedAt } = home.folders.standing(wanted);
     const through =
       decidedAt === null
-        ? '"hermes trust list" shows what was.'
+        ? '"hermes trust list" shows your decisions.'
         : `It is ${standing} through ${home.display(decidedAt)}: hermes trust remove ${home.display(decidedAt)}`;
-    throw new ExitError(1, `Nothing was decided about ${home.display(wanted)} itself. ${through}`);
+    throw new ExitError(1, `No decision on record for ${home.display(wanted)}. ${through}`);
   }
   const { standing, decidedAt } = home.folders.standing(folder);
   if (json) return printJson(ctx, { path: folder, standing });
   const now =
     decidedAt === null
-      ? "you are asked again."
+      ? "Hermes will ask again."
       : `it is ${standing} through ${home.display(decidedAt)}. To change that: hermes trust remove ${home.display(decidedAt)}`;
-  print(ctx, `${home.display(folder)} is forgotten; ${now}`);
+  print(ctx, `${home.display(folder)}: decision removed; ${now}`);
 }
 
 function chosen(path: string | undefined, { home, cwd }: CliContext): string {
-  if (path?.trim() === "") throw new ExitError(2, "The path is empty. Name a folder, or none for the current one.");
+  if (path?.trim() === "") throw new ExitError(2, "The path is empty. Name a folder, or omit it for the current one.");
   return path === undefined ? home.folders.standing(cwd).folder : resolve(cwd, path);
 }

@@ -56,7 +56,7 @@ test("a package asks the registry that npm is set up with: 0 up to date, 1 behin
   const at = async (latest: string) => ({ npm_config_registry: await registry(t, latest) });
   assert.equal((await run(temp, root, ["--check"], await at("0.0.1"))).code, 0);
   const behind = await run(temp, root, ["--check"], await at("99.0.0"));
-  assert.deepEqual([behind.code, behind.out], [1, "There is a newer version: 99.0.0. This is 0.1.0.\n"]);
+  assert.deepEqual([behind.code, behind.out], [1, "Update available: 99.0.0 (installed: 0.1.0).\n"]);
   assert.equal(JSON.parse(await readFile(temp.at(".update_check"), "utf8")).available, "99.0.0");
   assert.equal(
     (await run(temp, root, ["--check"], { npm_config_registry: "http://127.0.0.1:9/", npm_config_fetch_retries: "0" }))
@@ -80,7 +80,7 @@ test("a package of a project is updated there, and what is neither package nor c
   assert.deepEqual(updateSteps(await installation(root))[0]?.slice(0, 3), ["npm", "install", "hermes-ts@latest"]);
   const other = await run(temp, project, ["--check"]);
   assert.equal(other.code, 2);
-  assert.match(other.err, /neither an npm package nor a clone/);
+  assert.match(other.err, /not an npm package or a git clone/);
   const managed = await run(temp, root, ["--check"], { HERMES_MANAGED: "brew" }).catch((error: Error) => error);
   assert.match(managed instanceof Error ? managed.message : managed.err, /managed by/i);
 });

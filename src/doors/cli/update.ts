@@ -71,7 +71,7 @@ async function lookForUpdate(where: Installation, run: Run): Promise<UpdateState
   }
   const answer = parseJson(await run("npm", ["view", PACKAGE, "version", "--json", ...QUIET], where.root));
   if (typeof answer !== "string" || !/^\d+\.\d+\.\d+/.test(answer))
-    throw new ExitError(2, "npm view: the registry did not name a version");
+    throw new ExitError(2, "npm view: the registry returned no version");
   return { available: answer, isBehind: isNewer(answer, VERSION) };
 }
 
@@ -101,10 +101,10 @@ interface UpdateFlags {
 
 export function define(command: Command, ctx: CliContext, root = installRoot()): void {
   command
-    .description("Install the newest version, as this one was installed: from npm, or in a clone from git.")
-    .option("--check", "only look: exit 0 up to date, 1 there is a newer one, 2 it cannot be told")
-    .option("-y, --yes", "do not ask")
-    .option("--no-backup", "no copy of the home first, whatever updates.pre_update_backup says")
+    .description("Install the latest version the same way this one was installed: from npm, or from git in a clone.")
+    .option("--check", "only check; exit code 0 up to date, 1 update available, 2 unknown")
+    .option("-y, --yes", "do not ask for confirmation")
+    .option("--no-backup", "skip the backup, even if updates.pre_update_backup is set")
     .action((flags: UpdateFlags) => update(flags, ctx, root));
 }
 
@@ -117,13 +117,13 @@ async function update(flags: UpdateFlags, ctx: CliContext, root: string): Promis
   if (where.kind === "unknown")
     throw new ExitError(
       code,
-      `${home.display(where.root)} is neither an npm package nor a clone: install the new version as you did this one.`,
+      `${home.display(where.root)} is not an npm package or a git clone: update it the way you installed it.`,
     );
   const run = runner(home);
   const { available, isBehind } = await lookForUpdate(where, run);
   await remember({ available, isBehind }, ctx);
   if (!isBehind) return print(ctx, `✓ ${VERSION} is up to date.`);
-  print(ctx, `There is a newer version: ${available}. This is ${VERSION}.`);
+  print(ctx, `Update available: ${available} (installed: ${VERSION}).`);
   if (flags.check) throw new ExitError(1);
   await refuseDirty(where, run);
   const steps = updateSteps(where);
@@ -134,7 +134,7 @@ async function update(flags: UpdateFlags, ctx: CliContext, root: string): Promis
   if (isKept) await keepBackup(ctx);
   for (const [program = "", ...args] of steps) await run(program, args, where.root, INSTALL_MS);
   await remember({ available: "", isBehind: false }, ctx);
-  print(ctx, "✓ Updated. hermes version shows what is installed; CHANGELOG.md what is new.");
+  print(ctx, "✓ Updated. hermes version shows what is installed, CHANGELOG.md what is new.");
 }
 
 /** Changes of the user's own are not touched, nor mixed with an update. */
@@ -173,6 +173,6 @@ export async function knownUpdate({ home }: CliContext): Promise<string | null> 
   if (kept.version !== VERSION || typeof kept.checked_at !== "number") return null;
   const day = new Date(kept.checked_at * 1000).toISOString().slice(0, 10);
   return kept.isBehind === true
-    ? `${kept.available} available (looked on ${day}); get it with: hermes update`
-    : `up to date (looked on ${day})`;
+    ? `${kept.available} available (checked on ${day}); install it with: hermes update`
+    : `up to date (checked on ${day})`;
 }

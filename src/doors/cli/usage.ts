@@ -60,7 +60,7 @@ async function show(flags: UsageFlags, ctx: CliContext): Promise<void> {
   ctx.io.out(table(flags.by, rows, total));
   if (total.unknownCostCalls > 0) {
     const calls = total.unknownCostCalls === 1 ? "1 call is" : `${total.unknownCostCalls} calls are`;
-    ctx.io.out(`\nThe cost of ${calls} unknown and not part of the sum.\n`);
+    ctx.io.out(`\nThe cost of ${calls} unknown and not included in the total.\n`);
   }
 }
 
@@ -111,5 +111,5 @@ function asJson(totals: UsageTotals) {
 
 function wholeDays(value: string): number {
   if (/^[1-9]\d{0,4}$/.test(value)) return Number(value);
-  throw new InvalidArgumentError("It takes a whole number of days, 1 or more.");
+  throw new InvalidArgumentError("Must be a whole number of days, 1 or more.");
 }

@@ -4,7 +4,7 @@ import type { CliContext } from "./context.ts";
 
 export function define(command: Command, ctx: CliContext): void {
   command
-    .description("Version, runtime and install path.")
+    .description("Show version, runtime and install path.")
     .option("--json", "as JSON")
     .action(async (options: { json?: boolean }) => {
       const { knownUpdate } = await import("./update.ts");
@@ -28,7 +28,7 @@ export function define(command: Command, ctx: CliContext): void {
         `Node: ${facts.node} (${facts.platform})`,
         `SQLite: ${facts.sqlite ?? "not available"}`,
         `Home: ${facts.home} (profile ${facts.profile})`,
-        `Update: ${update ?? "not looked for yet (hermes update --check)"}`,
+        `Update: ${update ?? "not checked yet (hermes update --check)"}`,
       ];
       ctx.io.out(`${rows.join("\n")}\n`);
     });
@@ -37,5 +37,5 @@ export function define(command: Command, ctx: CliContext): void {
 function whatRuns({ home }: CliContext): string {
   if (!runsFromSource()) return "the build in dist/";
   const stale = hasBuild() && home.override("HERMES_FROM_SOURCE") !== "1";
-  return `the source in src/${stale ? "; the build in dist/ is older (npm run build renews it)" : ""}`;
+  return `the source in src/${stale ? "; the build in dist/ is older (npm run build updates it)" : ""}`;
 }

@@ -64,7 +64,7 @@ function gitIn(environment: Readonly<Record<string, string>>): Git {
 export async function openWorktree(cwd: string, { environment, newName }: WorktreePorts): Promise<Worktree> {
   const git = gitIn(environment);
   const top = await git(["rev-parse", "--show-toplevel"], cwd);
-  if (!top.ok || top.out === "") throw new WorktreeError("-w needs a git repository, and this folder is in none.");
+  if (!top.ok || top.out === "") throw new WorktreeError("-w needs a git repository; this folder is not in one.");
   const root = await realpath(top.out);
   await pruneWorktrees(root, git);
   const name = `hermes-${newName()}`;
@@ -72,7 +72,7 @@ export async function openWorktree(cwd: string, { environment, newName }: Worktr
   const branch = `hermes/${name}`;
   const warnings = await ignoreFolder(root, git);
   const made = await git(["worktree", "add", "-b", branch, path, "HEAD"], root);
-  if (!made.ok) throw new WorktreeError(`git could not make a worktree: ${made.err.split("\n").at(-1)}`);
+  if (!made.ok) throw new WorktreeError(`git could not create a worktree: ${made.err.split("\n").at(-1)}`);
   // Git itself then refuses to remove it while this process lives.
   await git(["worktree", "lock", "--reason", lockText(), path], root);
   const links = new Map<string, string>();
@@ -108,16 +108,16 @@ interface Made {
 async function removeIfSafe({ path, branch }: Made, root: string, git: Git): Promise<string | null> {
   if (!(await exists(path))) return null;
   const status = await git(["status", "--porcelain", "--untracked-files=all"], path);
-  if (!status.ok) return "git cannot tell its state";
+  if (!status.ok) return "git cannot read its state";
   if (status.out !== "") return "it has changes that are not committed";
   // Everything that it and its branch hold must be in another branch, or on a server.
   const others = [`--exclude=${branch}`, "--branches", "--remotes"];
   const alone = await git(["rev-list", "--count", "HEAD", `refs/heads/${branch}`, "--not", ...others], path);
-  if (!alone.ok) return "git cannot tell whether its commits are elsewhere";
+  if (!alone.ok) return "git cannot tell whether its commits exist elsewhere";
   if (alone.out !== "0") return `${alone.out === "1" ? "1 commit is" : `${alone.out} commits are`} in no other branch`;
   // Not forced: git looks for itself once more.
   const removed = await git(["worktree", "remove", path], root);
-  if (!removed.ok) return removed.err.split("\n")[0] || "git did not remove it";
+  if (!removed.ok) return removed.err.split("\n")[0] || "git could not remove it";
   await git(["branch", "-D", branch], root);
   return null;
 }
@@ -169,7 +169,7 @@ async function includeFiles(root: string, path: string, links: Map<string, strin
       for await (const name of glob(pattern, { cwd: root }))
         if (!(await include(name, root, path, links))) refused.push(name);
   }
-  return refused.map((name) => `.worktreeinclude: ${name} leads out of the repository and is left out.`);
+  return refused.map((name) => `.worktreeinclude: ${name} points outside the repository and was skipped.`);
 }
 
 /** False when it is not a part of the repository. What git brought is left as it is. */

@@ -195,7 +195,7 @@ const COMMANDS = {
   "rebuild the system prompt from SOUL.md, project files, memory and skills":
     "根据 SOUL.md、项目文件、记忆和技能重建系统提示",
   "list skills and pending skill changes": "代理的技能，以及等待你确认的技能变更",
-  "list skill bundles": "一个命令包含多个技能",
+  "manage skill bundles: several skills under one command": "一个命令包含多个技能",
   "rescan skills for additions and removals": "查找新增和移除的技能",
   "show memory and pending memory writes": "代理记住的内容，以及等待你确认的写入",
   "list commands and keys": "列出命令和按键",
@@ -343,11 +343,11 @@ const REPLIES = {
 
 const COMMAND_LINE = {
   "Trust this folder? [t/L/q] ": "信任此目录吗？[t/L/q] ",
-  "Hermes has not been in this folder before: {folder}": "Hermes 之前没有进入过此目录：{folder}",
-  "t  trust it: plugins and servers of the folder may load, programs it names may run":
+  "This folder is new to Hermes: {folder}": "Hermes 之前没有进入过此目录：{folder}",
+  "t  trust it: plugins, servers and programs of this folder may load and run":
     "t  信任：可加载该目录的插件和服务器，可运行其指定的程序",
-  "l  look only: nothing of the folder loads or runs by itself": "l  仅查看：该目录的任何内容都不会自行加载或运行",
-  "q  leave": "q  离开",
+  "l  look only: nothing in this folder loads or runs on its own": "l  仅查看：该目录的任何内容都不会自行加载或运行",
+  "q  quit": "q  离开",
   "Look only. To change that: hermes trust add {folder}": "仅查看。如需更改：hermes trust add {folder}",
   Environment: "环境",
   Database: "数据库",
@@ -369,7 +369,7 @@ const COMMAND_LINE = {
   'hermes: unknown command "{name}". "hermes --help" lists the commands.':
     "hermes：未知命令“{name}”。“hermes --help” 列出所有命令。",
   "hermes: the prompt is empty.": "hermes：提示为空。",
-  "hermes: stdin is empty; there is nothing to ask.": "hermes：标准输入为空，没有可问的内容。",
+  "hermes: stdin is empty; no prompt to send.": "hermes：标准输入为空，没有可问的内容。",
 } as const;
 
 export const CHINESE: Catalogue = {

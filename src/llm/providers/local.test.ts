@@ -66,7 +66,7 @@ test("a server that does not answer is given up after the limit", async () => {
   const { attempts } = await detectLocalServer("http://127.0.0.1:9/v1", { fetch: silent, limitMs: 5 });
   clearTimeout(alive);
   assert.equal(attempts.length, 5);
-  assert.match(attempts[0] ?? "", /no answer within/);
+  assert.match(attempts[0] ?? "", /no response within/);
 });
 
 test("an endpoint of the internet is not probed", async () => {

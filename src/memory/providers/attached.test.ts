@@ -69,7 +69,7 @@ test("a recall that takes too long is done without, counted, and not begun again
   assert.equal(await attached?.recall("and the ships", turnOf()), "fresh");
   const health = await readHealth(paths);
   assert.equal(health?.timeouts, 1);
-  assert.match(health?.last ?? "", /a recall: no answer within 8 seconds/);
+  assert.match(health?.last ?? "", /a recall: no response within 8 seconds/);
 });
 
 test("an interrupt ends the wait for a recall, and the provider's signal with it", async (t) => {

@@ -64,13 +64,13 @@ export async function runBatch(request: BatchRequest, ports: BatchPorts): Promis
   const folder = new RunFolder(request.dir, request.runName, () => ports.clock.now());
   if (!request.resume && (await folder.hasRun())) {
     throw new UserError(
-      `A run called "${request.runName}" exists already. --resume continues it; another --run_name starts a new one.`,
+      `A run named "${request.runName}" already exists. Use --resume to continue it, or another --run_name.`,
     );
   }
   await folder.load();
   if (folder.corruptLines > 0) ports.say(`${plural(folder.corruptLines, "damaged line")} of the earlier run skipped.`);
   const todo = without(items, folder.doneByText());
-  if (request.resume) ports.say(`${items.length - todo.length} of ${items.length} prompts are done already.`);
+  if (request.resume) ports.say(`${items.length - todo.length} of ${items.length} prompts are already done.`);
 
   const began = ports.clock.now();
   const run = { request, ports, folder, distribution, items, todo };
@@ -233,7 +233,7 @@ async function play(item: DatasetItem, toolsets: readonly string[], run: PromptR
       reasoning_stats: reasoningStatsOf(outcome.messages),
     };
     if (outcome.failed) {
-      const error = outcome.finalText ?? outcome.error ?? "it gave no answer";
+      const error = outcome.finalText ?? outcome.error ?? "no answer";
       const dayIsSpent = outcome.exitReason === "budget_cap" && error.includes("budget.day");
       return { type: "failed", error, sample, dayIsSpent };
     }

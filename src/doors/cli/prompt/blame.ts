@@ -31,7 +31,7 @@ export async function blame(name: string, flags: { json?: true }, ctx: CliContex
   const blamed = await Promise.all(calls.map((call, index) => assess(call, calls.slice(0, index))));
   const totals = sum(blamed);
   if (flags.json) return printJson(ctx, { session_id: id, rows: blamed.map(asJson), totals });
-  if (calls.length === 0) return print(ctx, `No model calls are on record for ${id}.`);
+  if (calls.length === 0) return print(ctx, `No model calls recorded for ${id}.`);
   const head = ["call", "turn", "purpose", "model", "read", "written", "missed", "output", "cost", "same", "break"];
   const rows = blamed.map(({ call }, index) => [
     ...[String(index + 1), call.turn === undefined ? "" : String(call.turn), call.task, call.model],
@@ -71,20 +71,18 @@ function promptTokens({ inputTokens, cacheReadTokens, cacheWriteTokens }: Stored
 
 function verdict({ brokeOwner, cause, commonBytes }: StoredCall): string {
   if (brokeOwner !== undefined) return cause ?? "DEFECT";
-  if (cause !== undefined) return `begins anew (${cause})`;
+  if (cause !== undefined) return `starts over (${cause})`;
   return commonBytes === undefined ? "-" : "";
 }
 
 function explain({ call, lostTokens, lostUsd }: Blamed, index: number): readonly string[] {
   if (call.brokeOwner === undefined) return [];
   const cost =
-    lostTokens === null
-      ? "what it cost is unknown"
-      : `about ${withCommas(lostTokens)} tokens paid again, ${money(lostUsd)}`;
-  const why = call.cause ? `cause: ${call.cause}` : "no cause was given: this is a defect, please report it";
+    lostTokens === null ? "cost unknown" : `about ${withCommas(lostTokens)} tokens billed again, ${money(lostUsd)}`;
+  const why = call.cause ? `cause: ${call.cause}` : "no cause recorded: this is a bug, please report it";
   return [
     "",
-    `Call ${index + 1}: ${call.brokeOwner} differs from the request before at byte ${withCommas(call.brokeOffset ?? 0)} of ${withCommas(call.bytes ?? 0)} (${why}; ${cost}).`,
+    `Call ${index + 1}: ${call.brokeOwner} differs from the previous request at byte ${withCommas(call.brokeOffset ?? 0)} of ${withCommas(call.bytes ?? 0)} (${why}; ${cost}).`,
   ];
 }
 
@@ -128,7 +126,7 @@ function conclusion(totals: Totals): string {
   const prompt = read + written + missed;
   const rate =
     prompt === 0 || totals.cache_reported_calls === 0
-      ? "the provider does not say what it read from a cache"
+      ? "the provider does not report cache reads"
       : `${((read / prompt) * 100).toFixed(1)} % of the prompt tokens read from cache`;
   const unknown = totals.unknown_cost_calls > 0 ? `, the cost of ${totals.unknown_cost_calls} unknown` : "";
   const breaks =

@@ -130,8 +130,8 @@ export async function scan(file: string, flags: { scope: ThreatScope; json?: tru
 
 const VERDICTS = {
   clean: "",
-  flagged: "One weak sign alone: as a context file it would be loaded, with a warning.",
-  blocked: "As a context file it would be withheld. If it is fine: hermes prompt trust FILE",
+  flagged: "Only one weak sign: as a context file it would be loaded with a warning.",
+  blocked: "As a context file it would not be loaded. To load it anyway: hermes prompt trust FILE",
 } as const;
 
 async function bytesOf(file: string, ctx: CliContext): Promise<Uint8Array> {
@@ -155,7 +155,7 @@ export async function trust(file: string, flags: { yes?: true; json?: true }, ct
   const findings = scanForThreats(strip(text), "context");
   if (!flags.json) for (const finding of findings) ctx.io.err(`${findingLine(finding).trimStart()}\n`);
   if (findings.length === 0 && !flags.json)
-    ctx.io.err("The scan finds nothing in it; it is loaded without your word.\n");
+    ctx.io.err("The scan found nothing; the file is loaded without your approval.\n");
   await confirm(ctx, `Trust ${ctx.home.display(path)} as it is now?`, flags);
   const entry = {
     path,
@@ -167,7 +167,7 @@ export async function trust(file: string, flags: { yes?: true; json?: true }, ct
   if (flags.json) return printJson(ctx, entry);
   print(
     ctx,
-    `Trusted until it changes. New conversations load it; ${ctx.home.display(contextTrustFile(ctx.home.paths))} has the record.`,
+    `Trusted until it changes. New conversations load it; ${ctx.home.display(contextTrustFile(ctx.home.paths))} records this.`,
   );
 }
 
@@ -182,7 +182,7 @@ export async function untrust(file: string, flags: { json?: true }, ctx: CliCont
   const known = (await readContextTrust(paths)).map((entry) => `  ${ctx.home.display(entry.path)}`);
   throw new ExitError(
     1,
-    [`${file} was not trusted.`, ...(known.length > 0 ? ["Trusted are:", ...known] : [])].join("\n"),
+    [`${file} was not trusted.`, ...(known.length > 0 ? ["Trusted files:", ...known] : [])].join("\n"),
   );
 }
 

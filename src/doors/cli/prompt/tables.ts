@@ -74,6 +74,6 @@ export async function folderOf(given: string | undefined, { home, cwd }: CliCont
   if (given === undefined) return (await sessionCwd(home, cwd)).cwd;
   const folder = resolve(cwd, given);
   const found = await stat(folder).catch(() => null); // reported below
-  if (!found?.isDirectory()) throw new ExitError(2, `There is no folder ${given}. --cwd takes one that exists.`);
+  if (!found?.isDirectory()) throw new ExitError(2, `No such folder: ${given}. --cwd needs an existing folder.`);
   return folder;
 }
