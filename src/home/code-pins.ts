@@ -33,7 +33,7 @@ export class CodePins {
     if (pinned === hash) return;
     if (pinned === undefined) return this.#write(folder, hash);
     throw new ChangedCodeError(
-      `its files changed since you switched it on. Look at them; to run it as it is now: ${enable}`,
+      `its files changed since you enabled it. Review them; to run the new version: ${enable}`,
     );
   }
 
@@ -70,7 +70,7 @@ export class CodePins {
       throw error;
     }
     const read = parseJson(text);
-    if (!isRecord(read)) throw new Error(`${this.#file} is damaged. Remove it, then switch your plugins on again.`);
+    if (!isRecord(read)) throw new Error(`${this.#file} is damaged. Delete it, then enable your plugins again.`);
     return read;
   }
 }

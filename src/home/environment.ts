@@ -59,7 +59,7 @@ export function openEnvironment(options: EnvironmentOptions): HomeEnvironment {
       warned.add(name);
       const letters = found.removed.join(", ");
       warn(
-        `${name} in ${paths.envFile} contains characters that no key has (${letters}); they were left out. Copy the key again.`,
+        `${name} in ${paths.envFile} contains characters that keys never contain (${letters}); they were removed. Copy the key again.`,
       );
     }
     return found.value;
@@ -192,14 +192,14 @@ function readEnvFile(
   if (stamp === "") {
     if (statSync(path, { throwIfNoEntry: false }))
       warn(
-        `${path} is not a file, so no key is read from it. Move it away and set your keys again: hermes config set NAME KEY`,
+        `${path} is not a file, so no keys were read. Rename it and set your keys again: hermes config set NAME KEY`,
       );
     return { exists: false, stamp, values: new Map() };
   }
   try {
     const { text } = readText(path);
     if (isBinary(text))
-      warn(`${path} is not a text file, so keys may be missing. Write NAME=KEY in it, one a line, or remove it.`);
+      warn(`${path} is not a text file, so keys may be missing. Write one NAME=KEY per line, or remove it.`);
     const values = parseEnv(text);
     for (const [name, value] of values) values.set(name, clean(name, value));
     return { exists: true, stamp, values };
@@ -310,7 +310,7 @@ function definedName(line: string): string | undefined {
 /** Why a variable must not be stored in .env, or null when it may. */
 export function refusedEnvName(name: string): string | null {
   if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) {
-    return `${JSON.stringify(name)} is not a variable name; use letters, digits and _ only, and no digit first.`;
+    return `${JSON.stringify(name)} is not a variable name; use letters, digits and _, not starting with a digit.`;
   }
   if (!steersPrograms(name)) return null;
   return `${name} is not stored in .env: it changes how programs are found or started. Set it in your shell instead.`;
@@ -371,11 +371,11 @@ function named(name: string): Managed {
   const entry = known[word === "brew" ? "homebrew" : word];
   if (entry) return entry;
   const manager = name || "a package manager";
-  return { manager, how: `change it where ${manager} keeps its settings` };
+  return { manager, how: `change it with ${manager}` };
 }
 
 export function refusal({ manager, how }: Managed, what: string): string {
-  return `${what} is managed by ${manager} and is not changed here. To change it, ${how}.`;
+  return `${what} is managed by ${manager} and cannot be changed here. To change it, ${how}.`;
 }
 
 function readMarker(path: string): string | null {

@@ -85,7 +85,7 @@ test("folders that hold everything are never trusted as a whole, and not asked a
   const { osHome, folders } = await world(t);
   for (const wide of ["/", osHome, join(osHome, ".."), "/tmp", "/var/tmp", join(osHome, ".hermes")]) {
     assert.equal(folders.standing(wide).standing, "never", wide);
-    await assert.rejects(folders.decide(wide, trusted), /too wide/);
+    await assert.rejects(folders.decide(wide, trusted), /too broad/);
   }
 });
 

@@ -68,7 +68,7 @@ export class FolderTrust {
   async decide(path: string, entry: Pick<FolderEntry, "by" | "lookOnly"> & { readonly at: Date }): Promise<string> {
     const folder = realPath(path);
     if (this.#isTooWide(folder))
-      throw new UserError(`${folder} is too wide to be trusted as a whole. Trust a project below it.`);
+      throw new UserError(`${folder} is too broad to be trusted as a whole. Trust a project inside it.`);
     const kept = { at: entry.at.toISOString(), by: entry.by, ...(entry.lookOnly && { look_only: true }) };
     await this.#write([
       ...this.list()

@@ -132,5 +132,5 @@ function begin(database: DatabaseSync, path: string): boolean {
 }
 
 function timeout(path: string): LockTimeoutError {
-  return new LockTimeoutError(`Another hermes process has been holding ${path} for too long. Try again in a moment.`);
+  return new LockTimeoutError(`Another hermes process has locked ${path} for too long. Try again in a moment.`);
 }

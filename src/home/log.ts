@@ -124,7 +124,7 @@ function safely(redact: (text: string) => string, message: string, error: unknow
     const trace = error === undefined ? "" : `\n${describe(error)}`;
     return onOneEntry(redact(message + trace));
   } catch {
-    return "(a message that could not be redacted was left out)";
+    return "(a message that could not be redacted was omitted)";
   }
 }
 

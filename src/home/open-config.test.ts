@@ -44,7 +44,7 @@ describe("config.yaml", () => {
     const home = await me.open();
     assert.equal(home.config().agent.max_turns, 90);
     assert.deepEqual(home.warnings, [
-      "~/.hermes/config.yaml: api_key stands at the top level; it belongs into model.api_key",
+      "~/.hermes/config.yaml: api_key is at the top level; it belongs in model.api_key",
       '~/.hermes/config.yaml: agent.max_turns: expected a whole number from 1, found "many"; using 90',
     ]);
   });
@@ -172,7 +172,7 @@ describe("a broken config.yaml", () => {
       assert.equal(home.config().agent.max_turns, 90);
       assert.match(
         home.warnings[0] ?? "",
-        /config\.yaml is broken at line 3, column 1: .* The built-in defaults are used/,
+        /config\.yaml is broken at line 3, column 1: .* Using the built-in defaults/,
       );
     }
     assert.equal(copies(me.at(".hermes")).length, 1);
@@ -209,7 +209,7 @@ describe("a broken config.yaml", () => {
     writeFileSync(me.at(".hermes/config.yaml"), broken);
     for (let n = 0; n < 3; n++) assert.equal(home.config().agent.max_turns, 5);
     assert.equal(told.length, 1);
-    assert.match(told[0] ?? "", /line 3.*stay in force/);
+    assert.match(told[0] ?? "", /line 3.*stay in effect/);
     writeFileSync(me.at(".hermes/config.yaml"), "agent: {max_turns: 6}\n");
     assert.equal(home.config().agent.max_turns, 6);
     assert.equal(home.configBroken, false);
@@ -223,7 +223,7 @@ describe("a broken config.yaml", () => {
     for (let n = 0; n < 3; n++) assert.deepEqual(home.config().approvals.deny, ["rm *"]);
     assert.equal(home.config().agent.max_turns, 5);
     assert.equal(told.length, 1);
-    assert.match(told[0] ?? "", /approvals\.deny: expected a list of texts, found a mapping\. .* stay in force/);
+    assert.match(told[0] ?? "", /approvals\.deny: expected a list of texts, found a mapping\. .* stay in effect/);
     writeFileSync(me.at(".hermes/config.yaml"), "approvals: {deny: [a]}\n");
     assert.deepEqual(home.config().approvals.deny, ["a"]);
   });

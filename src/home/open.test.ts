@@ -67,10 +67,7 @@ describe("first use", () => {
 
   test("a file in the place of the home is an error that says so", async () => {
     const me = user({ file: "in the way" });
-    await assert.rejects(
-      me.open({ env: { HERMES_HOME: me.at("file") } }),
-      /file is a file, but must be a folder.*HERMES_HOME/,
-    );
+    await assert.rejects(me.open({ env: { HERMES_HOME: me.at("file") } }), /file is a file, not a folder.*HERMES_HOME/);
   });
 
   test("a home that may not be entered is not taken for a managed one", {

@@ -289,11 +289,11 @@ function requireReadable(dir: string): void {
   const failed = failureOf(() => {
     const found = statSync(dir, { throwIfNoEntry: false });
     if (found?.isDirectory()) accessSync(dir, constants.R_OK | constants.X_OK);
-    else if (found) throw new ConfigError(`The home ${dir} is a file, not a folder. Move it away, ${otherwise}.`);
+    else if (found) throw new ConfigError(`The home ${dir} is a file, not a folder. Rename it, ${otherwise}.`);
   });
   if (failed instanceof ConfigError) throw failed;
   if (codeOf(failed) === "EACCES")
-    throw new ConfigError(`The home ${dir} cannot be read (EACCES). Change its mode or owner, ${otherwise}.`);
+    throw new ConfigError(`The home ${dir} cannot be read (EACCES). Change its permissions or owner, ${otherwise}.`);
 }
 
 /** Makes what is missing and touches nothing that is there. A home that cannot be written to is still usable for reading. */
@@ -324,7 +324,7 @@ function ensureHome(
   if (refused === null && failed === null) return { unwritable: null, warnings: [] };
   const where = `Cannot write to ${paths.dir} (${codeOf(failed ?? refused) ?? failed ?? refused})`;
   if (refused === null) return { unwritable: null, warnings: [`${where}: some of its folders are missing.`] };
-  const unwritable = `${where}: conversations are kept in memory until the program ends, and no setting can be changed.`;
+  const unwritable = `${where}: conversations are kept in memory only, and settings cannot be changed.`;
   return { unwritable, warnings: [unwritable] };
 }
 
@@ -387,7 +387,7 @@ async function migrateHome(parts: MigrationParts): Promise<MigrationResult> {
   );
   const envRemoved = await removeObsolete(plan.obsoleteEnv, parts);
   mkdirSync(paths.at("logs", "curator"), { recursive: true, mode: 0o700 });
-  const changed = [...plan.notes, ...envRemoved.map((name) => `${name} removed from .env: it has no meaning any more`)];
+  const changed = [...plan.notes, ...envRemoved.map((name) => `${name} removed from .env: it is no longer used`)];
   return { from: plan.from, to: plan.to, changed, warnings: plan.warnings, envRemoved };
 }
 

@@ -77,26 +77,26 @@ async function inspect(file: string): Promise<string> {
       onReadEntry(entry) {
         refused ??= dubious(entry.path, entry.type);
         const [top = "", ...rest] = entry.path.split("/");
-        if (rest.length === 0) refused ??= `${entry.path} stands outside of any directory`;
+        if (rest.length === 0) refused ??= `${entry.path} is not inside a directory`;
         tops.add(top);
       },
     });
   } catch (error) {
     throw new ProfileError(`${file} cannot be read as a .tar.gz file: ${messageOf(error)}`);
   }
-  if (refused !== null) throw new ProfileError(`${file} is refused: ${refused}.`);
+  if (refused !== null) throw new ProfileError(`${file} was rejected: ${refused}.`);
   const [top, ...more] = tops;
   if (top === undefined) throw new ProfileError(`${file} is empty.`);
   if (more.length > 0)
     throw new ProfileError(
-      `${file} is refused: it has more than one top directory (${[...tops].slice(0, 3).join(", ")}).`,
+      `${file} was rejected: it has more than one top-level directory (${[...tops].slice(0, 3).join(", ")}).`,
     );
   return top;
 }
 
 function dubious(path: string, type: string): string | null {
   if (path.startsWith("/") || /^[A-Za-z]:/.test(path) || path.includes("\\")) return `${path} is an absolute path`;
-  if (path.split("/").some((part) => part === ".." || part === ".")) return `${path} leads out of its directory`;
+  if (path.split("/").some((part) => part === ".." || part === ".")) return `${path} points outside its directory`;
   if (type === "File" || type === "OldFile" || type === "Directory") return null;
   return `${path} is a ${type}, not a file or directory`;
 }

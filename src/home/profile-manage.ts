@@ -43,7 +43,7 @@ export interface ProfileFacts {
 export function existingProfile(root: string, given: string): string {
   const name = profileName(given);
   if (name !== null && profileExists(root, name)) return name;
-  throw new ProfileError(`Profile '${given}' does not exist. "hermes profile list" shows those that do.`);
+  throw new ProfileError(`Profile '${given}' does not exist. "hermes profile list" shows the profiles.`);
 }
 
 export async function listProfileNames(root: string): Promise<string[]> {
@@ -163,11 +163,11 @@ export function newProfileName(root: string, given: string): string {
   const name = profileName(given);
   if (name === null) {
     throw new ProfileError(
-      `"${given}" is not a profile name: use a-z, 0-9, - and _, at most 64, and begin with a letter or digit.`,
+      `"${given}" is not a profile name: use a-z, 0-9, - and _, at most 64 characters, starting with a letter or digit.`,
     );
   }
   if (reserved.has(name)) throw new ProfileError(`"${name}" is reserved; choose another name.`);
-  if (profileExists(root, name)) throw new ProfileError(`Profile '${name}' exists already: ${profileDir(root, name)}`);
+  if (profileExists(root, name)) throw new ProfileError(`Profile '${name}' already exists: ${profileDir(root, name)}`);
   return name;
 }
 
@@ -262,12 +262,12 @@ export async function writeWrapper(
   alias: string,
   context: WrapperContext,
 ): Promise<{ readonly path: string } | { readonly refused: string }> {
-  if (ownWords.has(alias)) return { refused: `"${alias}" is a word of hermes itself` };
+  if (ownWords.has(alias)) return { refused: `"${alias}" is a hermes command` };
   const path = join(wrapperDir(context), fileName(alias, context));
   if ((await profileOf(path)) === null) {
     if (await isThere(path)) return { refused: `${path} is another program` };
     const other = await findOnPath(alias, context);
-    if (other !== null) return { refused: `${other} is another program of that name` };
+    if (other !== null) return { refused: `${other} is another program with that name` };
   }
   await mkdir(wrapperDir(context), { recursive: true });
   await writeFileAtomic(path, wrapperText(profile, context), { mode: 0o755 });

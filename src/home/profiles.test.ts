@@ -77,7 +77,7 @@ test("a sticky profile whose directory is gone warns and leaves the default usab
   t.after(() => rmSync(join(root, "active_profile")));
   const { paths, warnings } = select([]);
   assert.equal(paths.dir, root);
-  assert.match(warnings[0] ?? "", /'gone' does not exist any more/);
+  assert.match(warnings[0] ?? "", /'gone' no longer exists/);
 });
 
 const homes: readonly [given: string | undefined, dir: string, rootDir: string, profile: string][] = [

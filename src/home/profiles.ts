@@ -64,7 +64,7 @@ export function selectProfile(start: HomeLocation & { readonly argv: readonly st
   if (sticky === null) return at(given === root ? root : given);
   if (profileExists(root, sticky)) return at(profileDir(root, sticky));
   return at(root, [
-    `The active profile '${sticky}' does not exist any more; using the default one. Choose another with: hermes profile use NAME`,
+    `The active profile '${sticky}' no longer exists; using the default one. Choose another with: hermes profile use NAME`,
   ]);
 }
 

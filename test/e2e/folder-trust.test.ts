@@ -108,7 +108,7 @@ test("hermes trust add, list and remove; wide folders and missing ones are refus
   for (const wide of ["/", home.osHome, "/tmp"]) {
     const refused = await trust("add", wide);
     assert.equal(refused.code, 1);
-    assert.match(refused.stderr, /^hermes: .* is too wide to be trusted as a whole/);
+    assert.match(refused.stderr, /^hermes: .* is too broad to be trusted as a whole/);
   }
   assert.match((await trust("add", "missing")).stderr, /is not a folder/);
   assert.deepEqual((({ code, stderr }) => [code, /path is empty/.test(stderr)])(await trust("add", "")), [2, true]);

@@ -80,7 +80,7 @@ describe("trouble", () => {
   test("a standard profile that is gone is named by every command, and the default one is used", async () => {
     await using home = await tempHome({ active_profile: "gone\n" });
     const { code, stdout, stderr } = await runHermes(["status"], { home });
-    assert.match(stderr, /'gone' does not exist any more.*hermes profile use/);
+    assert.match(stderr, /'gone' no longer exists.*hermes profile use/);
     assert.match(stdout, /Profile +default/);
     assert.equal(code, 0);
   });
@@ -151,7 +151,7 @@ describe("trouble", () => {
     assert.match(stdout, /heron/);
   });
 
-  const lost = /Cannot write to .*\.hermes \(EROFS\): conversations are kept in memory until the program ends/g;
+  const lost = /Cannot write to .*\.hermes \(EROFS\): conversations are kept in memory only/g;
   const saysItOnce = (text: string) => assert.equal(text.match(lost)?.length, 1, text);
 
   test("in a home that cannot be written it answers, says once that nothing is kept, and has an identity", async (t) => {
@@ -296,7 +296,7 @@ describe("trouble", () => {
     [
       "where they run, by a name that does not exist,",
       "terminal:\n  bakend: docker\n",
-      /terminal\.backend may be meant/,
+      /did you mean terminal\.backend/,
     ],
     ["which of them never run", "approvals:\n  deny: {a: b}\n", /approvals\.deny: expected a list of texts/],
   ];

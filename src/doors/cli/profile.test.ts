@@ -75,7 +75,7 @@ describe("create", () => {
 
   test("refuses an existing one and leaves it alone", async () => {
     const me = person({ "profiles/x/mine": "1" });
-    assert.match((await me.run(["create", "x"])).err, /exists already/);
+    assert.match((await me.run(["create", "x"])).err, /already exists/);
     assert.deepEqual(readdirSync(me.profile("x")), ["mine"]);
   });
 
@@ -85,7 +85,7 @@ describe("create", () => {
     chmodSync(me.at("bin/other"), 0o755);
     const { err } = await me.ok("create", "other");
     assert.match(err, /No command "other" was created: .*bin\/other is another program/);
-    assert.match((await me.ok("create", "chat")).err, /a word of hermes itself/);
+    assert.match((await me.ok("create", "chat")).err, /a hermes command/);
     await me.ok("create", "quiet", "--no-alias");
     assert.ok(!existsSync(me.at(".local/bin/quiet")));
   });
@@ -317,7 +317,7 @@ describe("export and import", () => {
       servers: [{ url: "u" }, { api_key: elsewhere }, { url: "v" }],
     });
     assert.equal(statSync(me.profile("y")).mode & 0o777, 0o700);
-    assert.match((await me.run(["import", "out.tar.gz"])).err, /'x' exists already/);
+    assert.match((await me.run(["import", "out.tar.gz"])).err, /'x' already exists/);
     assert.match((await me.run(["import", "out.tar.gz", "--name", "default"])).err, /reserved/);
     assert.equal((await me.run(["import", "missing.tar.gz"])).code, 1);
   });
@@ -365,12 +365,12 @@ describe("export and import", () => {
   }
   const hostile: readonly [name: string, data: Buffer, message: RegExp][] = [
     ["an absolute path", archive({ path: "/tmp/evil" }), /absolute path/],
-    ["a way out", archive({ path: "x/../../evil" }), /leads out/],
+    ["a way out", archive({ path: "x/../../evil" }), /points outside/],
     ["a symlink", archive({ path: "x/l", type: "SymbolicLink", linkpath: "/etc/passwd" }), /is a SymbolicLink/],
     ["a hard link", archive({ path: "x/l", type: "Link", linkpath: "x/a" }), /is a Link/],
     ["a device", archive({ path: "x/d", type: "CharacterDevice" }), /is a CharacterDevice/],
-    ["two top directories", archive({ path: "x/a" }, { path: "y/b" }), /more than one top directory/],
-    ["a bare file", archive({ path: "config.yaml" }), /outside of any directory/],
+    ["two top directories", archive({ path: "x/a" }, { path: "y/b" }), /more than one top-level directory/],
+    ["a bare file", archive({ path: "config.yaml" }), /not inside a directory/],
     ["garbage", Buffer.from("not an archive at all"), /cannot be read/],
     ["nothing", archive(), /cannot be read/],
   ];

@@ -42,7 +42,7 @@ export function decode(
     const meant = guardMeantBy(key, given, section);
     if (meant === undefined) continue;
     const above = path ? `${path}.` : "";
-    const message = `${above}${key}: there is no such setting, and ${above}${meant} may be meant, which holds the agent back`;
+    const message = `${above}${key}: unknown setting; did you mean ${above}${meant}, which restricts the agent?`;
     problems.push({ message, guard: true });
   }
   return result;
@@ -248,7 +248,7 @@ function* customProviders(tree: Tree): Generator<Finding> {
       }
     }
   }
-  if (!tree.model) yield warning("custom_providers is there, but no model; set model.default and model.provider");
+  if (!tree.model) yield warning("custom_providers is set but no model; set model.default and model.provider");
 }
 
 function* fallbackModel(given: unknown): Generator<Finding> {
@@ -265,7 +265,7 @@ function* fallbackModel(given: unknown): Generator<Finding> {
       continue;
     }
     for (const key of ["provider", "model"]) {
-      if (!item[key]) yield warning(`${entry} has no ${key}; this fallback is switched off`);
+      if (!item[key]) yield warning(`${entry} has no ${key}; this fallback is disabled`);
     }
   }
 }
@@ -273,13 +273,13 @@ function* fallbackModel(given: unknown): Generator<Finding> {
 const homes: Readonly<Record<string, string>> = {
   base_url: "model.base_url",
   api_key: "model.api_key",
-  rate_limit_delay: "the provider's entry below providers",
+  rate_limit_delay: "the provider's entry in providers",
   api_mode: "model.api_mode",
 };
 
 function* misplaced(tree: Tree): Generator<Finding> {
   for (const [key, home] of Object.entries(homes)) {
-    if (tree[key] !== undefined) yield warning(`${key} stands at the top level; it belongs into ${home}`);
+    if (tree[key] !== undefined) yield warning(`${key} is at the top level; it belongs in ${home}`);
   }
 }
 

@@ -103,7 +103,7 @@ const steps: readonly Step[] = [
     to: 15,
     run(draft) {
       if (draft.get("display", "interim_assistant_messages") !== undefined) return;
-      draft.set(["display", "interim_assistant_messages"], true, "display.interim_assistant_messages switched on");
+      draft.set(["display", "interim_assistant_messages"], true, "display.interim_assistant_messages enabled");
     },
   },
   { to: 16, run: toolProgressPerPlatform },
@@ -117,7 +117,7 @@ function toolProgressFromEnv(draft: Draft, { env }: MigrationFacts): void {
   const mode = env("HERMES_TOOL_PROGRESS_MODE")?.toLowerCase();
   const value = off ? "off" : mode === "new" || mode === "all" ? mode : null;
   if (value)
-    draft.set(["display", "tool_progress"], value, `display.tool_progress set to ${value}, as the environment said`);
+    draft.set(["display", "tool_progress"], value, `display.tool_progress set to ${value}, from the environment`);
 }
 
 function customProvidersToProviders(draft: Draft): void {
@@ -125,14 +125,12 @@ function customProvidersToProviders(draft: Draft): void {
   if (!Array.isArray(old)) return;
   for (const item of old) {
     if (!isMapping(item) || typeof item.base_url !== "string" || item.base_url === "") {
-      draft.warnings.push("an entry of custom_providers without base_url was dropped");
+      draft.warnings.push("a custom_providers entry without base_url was dropped");
       continue;
     }
     const key = providerKey(item.name, item.base_url);
     if (draft.get("providers", key) !== undefined) {
-      draft.warnings.push(
-        `providers.${key} is there already; the entry of custom_providers with that name was dropped`,
-      );
+      draft.warnings.push(`providers.${key} already exists; the custom_providers entry with that name was dropped`);
       continue;
     }
     const entry: Tree = { api: item.base_url };

@@ -11,9 +11,9 @@ export function configReference(): string {
   return `${[
     "# Settings",
     "<!-- Written by scripts/generate-config-reference.mjs from the schema; changes here are lost. -->",
-    "Every key of `config.yaml` with its default. Set one with `hermes config set KEY VALUE`, look at it with `hermes config get KEY`.",
-    "What is marked *not used yet* is known and kept because homes of the Python original hold it; nothing in this program reads it so far.",
-    `A key that is absent has its default; unknown keys are kept, unless one looks like a misspelt setting that holds the agent back: then nothing starts. Texts may contain \`$\{NAME}\`: the value of that environment variable.`,
+    "Every key of `config.yaml` with its default. Set one with `hermes config set KEY VALUE`, print it with `hermes config get KEY`.",
+    "Keys marked *not used yet* are kept for homes of the Python original; they have no effect here so far.",
+    `A missing key has its default. Unknown keys are kept, unless one looks like a misspelt setting that restricts the agent: then nothing starts. Texts may contain \`$\{NAME}\`: the value of that environment variable.`,
     "",
     ...sections(configSchema.fields),
     "## Keys without a section",
@@ -21,8 +21,8 @@ export function configReference(): string {
     ...table(Object.fromEntries(lone), ""),
     "## Environment variables",
     "",
-    "Keys and tokens belong into `.env` beside `config.yaml`; `hermes config set NAME VALUE` puts them there. Variables that stand in for",
-    "a key of `config.yaml` are named above; the file's value is used when the variable is not set, and wins where the table says so.",
+    "Keys and tokens belong in `.env` next to `config.yaml`; `hermes config set NAME VALUE` saves them there. Variables that override",
+    "a key of `config.yaml` are listed above; where the table says so, the file takes precedence.",
     "",
     ...variableTables(),
   ].join("\n")}\n`;

@@ -223,16 +223,16 @@ for (const [path, raw, problem] of guards) {
 }
 
 const misspelt: readonly (readonly [tree: Tree, message: string])[] = [
-  [{ terminal: { bakend: "docker" } }, "terminal.bakend: there is no such setting, and terminal.backend may be meant"],
-  [{ terminl: { backend: "docker" } }, "terminl: there is no such setting, and terminal may be meant"],
-  [{ approvals: { denny: ["curl *"] } }, "approvals.denny: there is no such setting, and approvals.deny may be meant"],
-  [{ budget: { dya: { usd: 5 } } }, "budget.dya: there is no such setting, and budget.day may be meant"],
-  [{ hook: { pre_tool_call: [] } }, "hook: there is no such setting, and hooks may be meant"],
+  [{ terminal: { bakend: "docker" } }, "terminal.bakend: unknown setting; did you mean terminal.backend"],
+  [{ terminl: { backend: "docker" } }, "terminl: unknown setting; did you mean terminal"],
+  [{ approvals: { denny: ["curl *"] } }, "approvals.denny: unknown setting; did you mean approvals.deny"],
+  [{ budget: { dya: { usd: 5 } } }, "budget.dya: unknown setting; did you mean budget.day"],
+  [{ hook: { pre_tool_call: [] } }, "hook: unknown setting; did you mean hooks"],
 ];
 for (const [tree, message] of misspelt)
   test(`${JSON.stringify(tree)} is refused as what it may mean`, () => {
     const { problems } = decodeConfig(tree);
-    assert.deepEqual(problems, [{ message: `${message}, which holds the agent back`, guard: true }]);
+    assert.deepEqual(problems, [{ message: `${message}, which restricts the agent?`, guard: true }]);
   });
 
 test("names that are near to nothing, to what holds nobody back, or to what is written as well are no mistakes", () => {

@@ -29,7 +29,8 @@ export function parseKeyPath(key: string): string[] {
     .trim()
     .replace(/\[(\d+)\]/g, ".$1")
     .split(".");
-  if (parts.some((part) => part === "")) throw new ConfigError(`"${key}" is not a key; write it like agent.max_turns.`);
+  if (parts.some((part) => part === ""))
+    throw new ConfigError(`"${key}" is not a valid key; use a key such as agent.max_turns.`);
   return parts;
 }
 
@@ -114,15 +115,13 @@ function refuseFlattening(tree: Tree, path: readonly string[], entry: Field | Se
   const section = entry !== null && isSection(entry) && path[0] !== "model";
   if (!isMapping(old) && !section) return;
   const key = path.join(".");
-  throw new ConfigError(
-    `${key} is a section with keys of its own; set one of them, like ${key}.KEY, or use --force to replace it.`,
-  );
+  throw new ConfigError(`${key} is a section; set one of its keys, like ${key}.KEY, or use --force to replace it.`);
 }
 
 function unknownKey(key: string): string {
   const near = didYouMean(key, allKeys());
   const hint = near.length > 0 ? ` Did you mean ${near.join(", ")}?` : "";
-  return `${key} is not a setting this program knows; saved anyway.${hint}`;
+  return `${key} is not a known setting; saved anyway.${hint}`;
 }
 
 export function allKeys(): string[] {

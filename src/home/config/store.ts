@@ -165,13 +165,13 @@ export class ConfigStore {
       const keep = !fresh && loaded.unread.length > 0;
       if (keep)
         warn(
-          `${loaded.unread.map((problem) => `${path}: ${problem}`).join("; ")}. The settings from before stay in force.`,
+          `${loaded.unread.map((problem) => `${path}: ${problem}`).join("; ")}. The previous settings stay in effect.`,
         );
       else this.#lastLoaded = loaded;
       return true;
     }
     if (fresh) this.#lastLoaded = this.#buildBroken(text);
-    const instead = fresh ? "The built-in defaults are used" : "The settings from before stay in force";
+    const instead = fresh ? "Using the built-in defaults" : "The previous settings stay in effect";
     const kept = keepCorruptCopy(path, this.#options.now());
     warn(`${describe(path, parsed.problem)}. ${instead}, and nothing is saved until it is fixed.${kept}`);
     return true;
@@ -186,8 +186,7 @@ export class ConfigStore {
       onName: (name) => variables.set(name, env(name)),
       onUnknownSource: (template) => unknown.add(template),
     }) as Tree; // a mapping stays a mapping
-    for (const template of unknown)
-      warn(`${path}: ${template} is left as it is; only environment variables can be filled in.`);
+    for (const template of unknown) warn(`${path}: ${template} is not expanded; only environment variables are.`);
     const { config, problems } = decodeConfig(applyOverrides(normalise(expanded), overrides));
     const wrong = problems.map(({ guard, message }): Finding => ({ severity: guard ? "error" : "warning", message }));
     return {
@@ -207,7 +206,7 @@ export class ConfigStore {
       ...loaded,
       unread: [
         ...loaded.unread,
-        `it cannot be read, and with it settings that hold the agent back (${guards.join(", ")})`,
+        `it cannot be read, including settings that restrict the agent (${guards.join(", ")})`,
       ],
     };
   }

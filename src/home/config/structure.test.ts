@@ -33,7 +33,7 @@ const cases: readonly [name: string, tree: Tree, findings: [severity: string, me
   [
     "a fallback without provider",
     { fallback_model: { model: "m" } },
-    [["warning", /has no provider; this fallback is switched off/]],
+    [["warning", /has no provider; this fallback is disabled/]],
   ],
   ["a fallback item without model", { fallback_model: [{ provider: "p" }] }, [["warning", /\[0\] has no model/]]],
   ["sound fallbacks", { fallback_model: [{ provider: "p", model: "m" }] }, []],

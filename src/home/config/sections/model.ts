@@ -25,40 +25,40 @@ export function effort(meaning: string): Field<"" | (typeof EFFORTS)[number]> {
 const LIMIT = { min: 0, unclear: 0 };
 const cap = (meaning: string) =>
   section(meaning, {
-    usd: orNull(number(0, "most US dollars; null = no limit", LIMIT)),
-    tokens: orNull(number(0, "most tokens, in and out together; null = no limit", LIMIT)),
+    usd: orNull(number(0, "limit in US dollars; null = no limit", LIMIT)),
+    tokens: orNull(number(0, "limit in tokens, input plus output; null = no limit", LIMIT)),
   });
 
 const taskFields = (timeout: number) => ({
-  provider: text("auto", "provider of this task; `auto` follows the main model"),
-  model: text("", "model of this task; empty = the provider's choice"),
-  base_url: text("", "endpoint of this task, instead of the provider's"),
-  api_key: text("", "key of this task, instead of the provider's", { secret: true }),
-  timeout: whole(timeout, "seconds one call may take"),
+  provider: text("auto", "provider for this task; `auto` follows the main model"),
+  model: text("", "model for this task; empty = the provider's default"),
+  base_url: text("", "endpoint for this task, instead of the provider's"),
+  api_key: text("", "key for this task, instead of the provider's", { secret: true }),
+  timeout: whole(timeout, "timeout of one call in seconds"),
   extra_body: record("merged into the request body"),
   context_length: orNull(whole(0, "context window in tokens; null = ask the catalogue")),
-  fallback_chain: items("what to try when this fails, in order: `{provider, model, base_url?, api_key?}`"),
+  fallback_chain: items("fallbacks when this fails, in order: `{provider, model, base_url?, api_key?}`"),
 });
 const task = (timeout: number, meaning: string) => section(meaning, taskFields(timeout));
 
 export const modelSections = {
-  model: section("The model that answers. A plain text here is the same as `model.default`.", {
+  model: section("The main model. A plain string here means `model.default`.", {
     default: optional(
       text("", "model id, as the provider spells it", { env: "HERMES_INFERENCE_MODEL", envBelowConfig: true }),
     ),
     provider: optional(
-      text("", "provider, e.g. openrouter, anthropic, openai-api, custom, or a name below `providers`", {
+      text("", "provider, e.g. openrouter, anthropic, openai-api, custom, or a name from `providers`", {
         env: "HERMES_INFERENCE_PROVIDER",
         envBelowConfig: true,
       }),
     ),
     base_url: optional(text("", "endpoint, for custom providers")),
-    api_key: optional(text("", "key for this endpoint; `.env` is the better place", { secret: true })),
+    api_key: optional(text("", "key for this endpoint; better kept in `.env`", { secret: true })),
     api_mode: optional(text("", "wire: chat_completions, codex_responses or anthropic_messages; empty = by provider")),
     context_length: optional(whole(0, "context window in tokens, when the catalogue is wrong", { min: 1 })),
-    max_tokens: optional(whole(0, "most tokens of one answer", { min: 1 })),
-    ollama_num_ctx: optional(whole(0, "context window to ask an Ollama server for", { min: 1 })),
-    supports_vision: optional(flag(false, "the model takes images, whatever the catalogue says")),
+    max_tokens: optional(whole(0, "maximum tokens per answer", { min: 1 })),
+    ollama_num_ctx: optional(whole(0, "context window to request from an Ollama server", { min: 1 })),
+    supports_vision: optional(flag(false, "the model accepts images, regardless of the catalogue")),
     aliases: optional(record("short names for models, as `model_aliases`")),
   }),
   providers: record(
@@ -68,15 +68,15 @@ export const modelSections = {
     "tried in this order when the main model fails: `{provider, model, base_url?, api_key? or key_env?}`",
   ),
   credential_pool_strategies: record(
-    "provider -> how to choose among several keys: fill_first, round_robin, random or least_used",
+    "provider -> how to choose between multiple keys: fill_first, round_robin, random or least_used",
   ),
   provider_routing: record(
     "OpenRouter routing: `sort`, `only`, `ignore`, `order`, `require_parameters`, `data_collection`",
   ),
   model_aliases: record("short name -> model id, or `{model, provider, base_url}`"),
-  budget: section("Limits that stop the program before it spends more.", {
+  budget: section("Spending limits; calls that would exceed them are not made.", {
     call: cap("One model call."),
-    session: cap("One conversation with all its side calls."),
+    session: cap("One conversation, including its side calls."),
     job: cap("One scheduled run or one batch prompt."),
     day: cap("One calendar day."),
   }),
@@ -86,17 +86,17 @@ export const modelSections = {
       aliases: { disabled: "off", none: "off", null: "off" },
     }),
   }),
-  auxiliary: section("Side tasks that may use a model of their own.", {
-    flush_memories: task(30, "Saves what matters before a conversation is cut."),
-    background_review: section("Looks back at a finished turn for memories and skills.", {
+  auxiliary: section("Side tasks, each with its own model.", {
+    flush_memories: task(30, "Saves important facts before a conversation is compressed."),
+    background_review: section("Reviews finished turns for memories and skills.", {
       ...taskFields(120),
       fallback_chain: notUsedYet(taskFields(120).fallback_chain),
-      enabled: flag(true, "reviews run at all"),
-      max_iterations: whole(8, "model calls of one review", { min: 1 }),
+      enabled: flag(true, "enable reviews"),
+      max_iterations: whole(8, "maximum model calls per review", { min: 1 }),
     }),
     vision: section("Describes images for models that cannot see.", {
       ...taskFields(120),
-      download_timeout: whole(30, "seconds for fetching an image"),
+      download_timeout: whole(30, "timeout for fetching an image in seconds"),
     }),
     web_extract: task(360, "Condenses long web pages."),
     compression: task(120, "Summarises long conversations."),
@@ -104,25 +104,25 @@ export const modelSections = {
     approval: task(30, "Judges commands when `approvals.mode` is smart."),
     mcp: task(30, "Answers sampling requests of MCP servers."),
     title_generation: task(30, "Names conversations."),
-    triage_specifier: notUsedYet(task(120, "Turns a rough idea into a task.")),
+    triage_specifier: notUsedYet(task(120, "Expands a rough idea into a task.")),
     kanban_decomposer: notUsedYet(task(180, "Splits a task into smaller ones.")),
     profile_describer: notUsedYet(task(60, "Describes a profile.")),
-    curator: notUsedYet(task(600, "Tidies the skill library.")),
+    curator: notUsedYet(task(600, "Maintains the skill library.")),
   }),
   delegation: section("Sub-agents.", {
-    model: text("", "model of sub-agents; empty = the parent's"),
-    provider: text("", "provider of sub-agents; empty = the parent's"),
-    base_url: text("", "endpoint of sub-agents"),
-    api_key: text("", "key of sub-agents", { secret: true }),
-    api_mode: text("", "wire of sub-agents"),
-    reasoning_effort: effort("how hard sub-agents think; empty = as the parent"),
-    max_iterations: whole(50, "model calls one sub-agent may make", { min: 1 }),
-    fallback_providers: items("as `fallback_providers`, for sub-agents"),
-    child_timeout_seconds: whole(600, "seconds one sub-agent may run, at least 30; 0 = no limit"),
-    max_concurrent_children: whole(3, "sub-agents at the same time", { min: 1 }),
-    max_spawn_depth: whole(1, "how deep sub-agents may start further ones, 1 to 3", { min: 1 }),
-    orchestrator_enabled: flag(true, "sub-agents of the orchestrator role are allowed"),
-    inherit_mcp_toolsets: flag(true, "sub-agents see the parent's MCP tools"),
-    subagent_auto_approve: flag(false, "dangerous commands of sub-agents run without asking"),
+    model: text("", "model for sub-agents; empty = the parent's"),
+    provider: text("", "provider for sub-agents; empty = the parent's"),
+    base_url: text("", "endpoint for sub-agents"),
+    api_key: text("", "key for sub-agents", { secret: true }),
+    api_mode: text("", "wire for sub-agents"),
+    reasoning_effort: effort("reasoning effort of sub-agents; empty = the parent's"),
+    max_iterations: whole(50, "maximum model calls per sub-agent", { min: 1 }),
+    fallback_providers: items("like `fallback_providers`, for sub-agents"),
+    child_timeout_seconds: whole(600, "timeout of one sub-agent in seconds, at least 30; 0 = no limit"),
+    max_concurrent_children: whole(3, "maximum concurrent sub-agents", { min: 1 }),
+    max_spawn_depth: whole(1, "nesting depth of sub-agents, 1 to 3", { min: 1 }),
+    orchestrator_enabled: flag(true, "allow sub-agents with the orchestrator role"),
+    inherit_mcp_toolsets: flag(true, "give sub-agents the parent's MCP tools"),
+    subagent_auto_approve: flag(false, "run dangerous commands of sub-agents without asking"),
   }),
 };
