@@ -79,7 +79,11 @@ const NETRC = new RegExp(
 );
 
 function redactNetrc(text: string, marks: Marks): string {
-  return text.replace(NETRC, (whole, head: string, value: string) => (open(value) ? whole : head + marks.hidden));
+  return text.replace(NETRC, (whole, head: string, value: string) => {
+    // Words in a row on one line are a sentence: login form password field.
+    const isProse = /^[A-Za-z]+$/.test(value) && /^(?:\s|\\[nrt])*login[ \t]+[A-Za-z]+[ \t]+password[ \t]+$/.test(head);
+    return isProse || open(value) ? whole : head + marks.hidden;
+  });
 }
 
 const EOL = String.raw`(?:\r?\n|\\r\\n|\\n)`;

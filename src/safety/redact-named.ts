@@ -70,7 +70,7 @@ interface Found {
   readonly codeLike?: boolean;
 }
 
-function isSecretValue({ kind, value, quoted, loose, codeLike }: Found): boolean {
+export function isSecretValue({ kind, value, quoted, loose, codeLike }: Found): boolean {
   if (kind === "spoken" && /^\d{4,12}$/.test(value)) return !loose;
   if (isMarked(value) || isHarmless(value) || TYPES.test(value) || PLACEHOLDER.test(value)) return false;
   if (NAMES_ITSELF.test(value) || CODE_PATH.test(value) || FILE_PATH.test(value)) return false;

@@ -14,6 +14,7 @@ import {
   redactTokens,
   redactWebTokens,
 } from "./redact-shapes.ts";
+import { redactTables } from "./redact-tables.ts";
 
 /**
  * Masks secrets in a text.
@@ -96,6 +97,7 @@ function redactText(text: string, known: readonly string[], marks: Marks, { name
     result = redactFields(result, marks);
     result = redactNamed(result, { marks, strict: named === "strictly" });
     result = redactBeside(result, marks);
+    result = redactTables(result, marks);
   }
   result = redactUrlPasswords(result, marks);
   return redactPhones(result);
