@@ -3,8 +3,12 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { setImmediate } from "node:timers/promises";
+import type { TUI } from "@earendil-works/pi-tui";
 import { type CommandDefinition, typedWords } from "../../commands/context.ts";
+import { makeTheme } from "../terminal-text.ts";
 import { Completion, ProjectFiles } from "./completion.ts";
+import { InputHistory, PromptEditor } from "./input-line.ts";
 
 const command = (name: string, extra: Partial<CommandDefinition> = {}): CommandDefinition => ({
   name,
@@ -106,4 +110,25 @@ test("what is taken stands where it was typed, followed by a blank unless it is 
     completion.applyCompletion([text], 0, text.length, { value, label: value }, prefix);
   assert.deepEqual(apply("/m", "/model", "/m"), { lines: ["/model "], cursorLine: 0, cursorCol: 7 });
   assert.deepEqual(apply("see ./s", "./src/", "./s"), { lines: ["see ./src/"], cursorLine: 0, cursorCol: 10 });
+});
+
+test("a menu that is behind the typing gives nothing to Enter and Tab", async () => {
+  const tui = { terminal: { rows: 24 }, requestRender: () => undefined } as unknown as TUI; // all an editor asks of it
+  const editor = new PromptEditor(tui, new InputHistory(), { theme: makeTheme(false), prompt: () => "❯" });
+  editor.setAutocompleteProvider(completion);
+  const sent: string[] = [];
+  editor.onSubmit = (text) => sent.push(text);
+  const keys = (text: string) => [...text].forEach((key) => void editor.handleInput(key));
+  const until = async (reached: () => boolean) => {
+    for (let turn = 0; turn < 100 && !reached(); turn++) await setImmediate();
+    assert.ok(reached(), editor.getText());
+  };
+  keys("/mo");
+  await until(() => editor.isShowingAutocomplete());
+  keys("\u0015/busy\r");
+  assert.deepEqual(sent, ["/busy"]);
+  keys("/bu");
+  await until(() => editor.isShowingAutocomplete());
+  keys("sy q\t"); // looked up anew
+  await until(() => editor.getText() === "/busy queue ");
 });

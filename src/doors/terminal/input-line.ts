@@ -1,7 +1,7 @@
 // The editor with what surrounds it: persistent history, large pastes, a stashed draft.
 
 import { appendFile, chmod, readFile } from "node:fs/promises";
-import { Editor, matchesKey, type TUI } from "@earendil-works/pi-tui";
+import { type AutocompleteProvider, Editor, matchesKey, type TUI } from "@earendil-works/pi-tui";
 import { messageOf } from "../../kit/errors.ts";
 import { cellWidth, cut, type Theme } from "../terminal-text.ts";
 import { selectTheme } from "./blocks.ts";
@@ -159,6 +159,8 @@ export class PromptEditor extends Editor {
   #indent = 0;
   #bottom = "";
   #textWidth = 80;
+  /** The text in front of the cursor that the rows of the menu are for. */
+  #menuFor = "";
 
   constructor(tui: TUI, history: InputHistory, options: PromptEditorOptions) {
     const { theme } = options;
@@ -186,7 +188,25 @@ export class PromptEditor extends Editor {
     });
   }
 
+  override setAutocompleteProvider(provider: AutocompleteProvider): void {
+    super.setAutocompleteProvider({
+      ...(provider.triggerCharacters && { triggerCharacters: provider.triggerCharacters }),
+      getSuggestions: async (lines, line, col, options) => {
+        const suggestions = await provider.getSuggestions(lines, line, col, options);
+        this.#menuFor = upTo(lines, line, col);
+        return suggestions;
+      },
+      applyCompletion: (...args) => provider.applyCompletion(...args),
+      shouldTriggerFileCompletion: (...args) => provider.shouldTriggerFileCompletion?.(...args) ?? true,
+    });
+  }
+
   override handleInput(data: string): void {
+    // Rows are looked up beside the typing: those of an earlier text would be put into the wrong place.
+    const { line, col } = this.getCursor();
+    const taken = matchesKey(data, "enter") || matchesKey(data, "tab");
+    if (taken && this.isShowingAutocomplete() && this.#menuFor !== upTo(this.getLines(), line, col))
+      super.handleInput("\u001b");
     if (this.isShowingAutocomplete()) {
       if (!matchesKey(data, "enter")) return super.handleInput(data);
       // Enter takes the row; only a row that changes nothing any more is a finished command.
@@ -242,6 +262,9 @@ export class PromptEditor extends Editor {
     return `${line.slice(0, at)}\u001b[7m${first}\u001b[0m${this.#options.theme.dim(shown)}`;
   }
 }
+
+const upTo = (lines: readonly string[], line: number, col: number) =>
+  [...lines.slice(0, line), (lines[line] ?? "").slice(0, col)].join("\n");
 
 function withFewRows(tui: TUI): TUI {
   return {
