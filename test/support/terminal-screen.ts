@@ -88,9 +88,9 @@ export class TerminalScreen implements AsyncDisposable {
     return this.#tmux("capture-pane", "-p", ...(options.history ? ["-S", "-"] : []));
   }
 
-  /** What is visible, with its colours. */
-  async styled(): Promise<string> {
-    return this.#tmux("capture-pane", "-p", "-e");
+  /** What is visible, with its colours; with `history` also what has scrolled away. */
+  async styled(options: { readonly history?: boolean } = {}): Promise<string> {
+    return this.#tmux("capture-pane", "-p", "-e", ...(options.history ? ["-S", "-"] : []));
   }
 
   /** Resolves to the whole text when it matches; fails with the text when it does not in time. */

@@ -4,6 +4,7 @@ import type { Command } from "commander";
 import { hermesCommand } from "../../home/paths.ts";
 import { messageOf } from "../../kit/errors.ts";
 import { plural } from "../../kit/formats.ts";
+import { wrapColumns } from "../terminal-text.ts";
 import { type Finding, MARKS } from "./config-check.ts";
 import { type CliContext, ExitError } from "./context.ts";
 import { checkMemoryProvider, checkPlugins, checkSkills, checkTools } from "./doctor-agent.ts";
@@ -61,7 +62,9 @@ async function diagnose(ctx: CliContext, options: { readonly json?: true; readon
   } else {
     for (const line of fixed) ctx.io.out(`✓ fixed: ${line}\n`);
     if (fixed.length > 0) ctx.io.out("\n");
-    ctx.io.out(`${reports.map(section).join("\n\n")}\n\n${closing(findings, count("warn"), options.fix)}`);
+    const text = reports.map(section).join("\n\n");
+    const shown = ctx.io.stdoutIsTerminal ? wrapColumns(text, ctx.io.columns).join("\n") : text;
+    ctx.io.out(`${shown}\n\n${closing(findings, count("warn"), options.fix)}`);
   }
   if (broken > 0) throw new ExitError(1, options.json ? "" : `${plural(broken, "problem")} found.`);
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -9,7 +9,9 @@ import { promisify } from "node:util";
 import { runSubCommand } from "../../../test/support/sub-command.ts";
 import { type TempHome, tempHome } from "../../../test/support/temp-home.ts";
 import { openHome } from "../../home/open.ts";
-import { define, installation, isNewer, updateSteps } from "./update.ts";
+import { systemClock } from "../../kit/clock.ts";
+import { installation, isNewer, updateAtStart } from "../update-check.ts";
+import { define, updateSteps } from "./update.ts";
 
 const versions: readonly (readonly [string, string, boolean])[] = [
   ["0.2.0", "0.1.9", true],
@@ -40,11 +42,14 @@ async function registry(t: TestContext, latest: string): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
 }
 
-async function run(temp: TempHome, root: string, args: readonly string[], env: Readonly<Record<string, string>> = {}) {
-  const home = await openHome({
+const homeOf = (temp: TempHome, env: Readonly<Record<string, string>> = {}) =>
+  openHome({
     ...{ argv: [], osHome: temp.osHome, cwd: temp.project },
     env: { PATH: process.env.PATH, HOME: temp.osHome, HERMES_HOME: temp.dir, ...env },
   });
+
+async function run(temp: TempHome, root: string, args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+  const home = await homeOf(temp, env);
   return runSubCommand((command, ctx) => define(command, ctx, root), args, { home, cwd: temp.project });
 }
 
@@ -110,4 +115,32 @@ test("a clone is brought up to date with git, with a backup if wanted, and never
   assert.match(done.out, / {2}hermes backup\n {2}git pull --ff-only\n/);
   assert.equal(await readFile(join(clone, "a"), "utf8"), "2\n");
   assert.equal((await readdir(temp.at("backups"))).length, 1);
+});
+
+test("a start tells what an earlier look found; it looks itself only if updates.check says so, once a day", async (t) => {
+  const temp = await tempHome({ "config.yaml": "updates:\n  check: true\n" });
+  t.after(() => temp[Symbol.asyncDispose]());
+  const [origin, clone] = [join(temp.osHome, "origin"), join(temp.osHome, "clone")];
+  const git = (cwd: string, ...args: string[]) =>
+    promisify(execFile)("git", ["-c", "user.name=t", "-c", "user.email=t@localhost", ...args], { cwd });
+  await mkdir(origin);
+  await git(origin, "init", "-q");
+  await git(origin, "commit", "-q", "--allow-empty", "-m", "one");
+  await git(temp.osHome, "clone", "-q", origin, clone);
+  let now = Date.UTC(2026, 0, 1);
+  const start = async () =>
+    updateAtStart({ home: await homeOf(temp), clock: { ...systemClock, now: () => now } }, clone);
+  assert.equal(await start(), null);
+  await git(origin, "commit", "-q", "--allow-empty", "-m", "two");
+  now += 60_000;
+  assert.equal(await start(), null, "it has looked a minute ago");
+  now += 25 * 60 * 60_000;
+  assert.equal(await start(), "1 new commit");
+  await temp.write("config.yaml", "updates:\n  check: false\n");
+  await git(origin, "commit", "-q", "--allow-empty", "-m", "three");
+  now += 25 * 60 * 60_000;
+  assert.equal(await start(), "1 new commit", "what is known");
+  await temp.write("config.yaml", "updates:\n  check: true\n");
+  await rm(origin, { recursive: true });
+  assert.equal(await start(), "1 new commit", "a look that fails says nothing");
 });

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { hasBuild, installRoot, runsFromSource, VERSION, versionLine } from "../../home/paths.ts";
+import { hasBuild, hermesCommand, installRoot, runsFromSource, VERSION, versionLine } from "../../home/paths.ts";
 import type { CliContext } from "./context.ts";
 
 export function define(command: Command, ctx: CliContext): void {
@@ -7,8 +7,7 @@ export function define(command: Command, ctx: CliContext): void {
     .description("Show version, runtime and install path.")
     .option("--json", "as JSON")
     .action(async (options: { json?: boolean }) => {
-      const { knownUpdate } = await import("./update.ts");
-      const update = await knownUpdate(ctx);
+      const update = await known(ctx);
       const facts = {
         version: VERSION,
         program: runsFromSource() ? "source" : "build",
@@ -32,6 +31,16 @@ export function define(command: Command, ctx: CliContext): void {
       ];
       ctx.io.out(`${rows.join("\n")}\n`);
     });
+}
+
+async function known({ home }: CliContext): Promise<string | null> {
+  const { knownUpdate } = await import("../update-check.ts");
+  const found = await knownUpdate(home);
+  if (found === null) return null;
+  const looked = `checked on ${new Date(found.checkedAt).toISOString().slice(0, 10)}`;
+  return found.available === null
+    ? `up to date (${looked})`
+    : `${found.available} available (${looked}); install it with: ${hermesCommand("update")}`;
 }
 
 function whatRuns({ home }: CliContext): string {

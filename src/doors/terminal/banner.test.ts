@@ -8,6 +8,7 @@ const facts: BannerFacts = {
   profile: "work",
   cwd: "/home/someone/项目/with/a/long/name",
   compact: false,
+  rows: 40,
   opened: {
     model: "some/model",
     provider: "openrouter",
@@ -37,6 +38,15 @@ test("each width has its own banner", () => {
   assert.ok(text(60).includes("work"));
   assert.equal(text(20).split("\n").length, 1);
   assert.doesNotMatch(text(120, { ...facts, compact: true }), /set0/);
+});
+
+test("a low terminal gets a short banner: the first screen holds it whole", () => {
+  for (const width of [80, 120]) {
+    const low = text(width, { ...facts, rows: 24 });
+    assert.match(low, /set1: one, two[\s\S]*8 more toolsets/);
+    assert.ok(low.split("\n").length <= 12, low);
+    assert.doesNotMatch(low, /╠═╣/);
+  }
 });
 
 test("the banner says where commands run, wide or narrow", () => {

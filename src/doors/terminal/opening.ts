@@ -3,7 +3,7 @@ import type { OpenAgent } from "../../agent/opened.ts";
 import type { Config } from "../../home/config/schema.ts";
 import { said, t } from "../../home/language/words.ts";
 import type { OpenHome } from "../../home/open.ts";
-import { PRODUCT, VERSION } from "../../home/paths.ts";
+import { hermesCommand, PRODUCT, VERSION } from "../../home/paths.ts";
 import { contextSize, plural } from "../../kit/formats.ts";
 import { type HistoryMessage, textOf } from "../../llm/messages.ts";
 import { withoutPictureWords } from "../../llm/pictures/fit.ts";
@@ -23,6 +23,19 @@ export function introduce(conversation: OpenAgent, transcript: Transcript, displ
 export function greet({ resumed }: OpenAgent, transcript: Transcript, welcome: string, random: () => number): void {
   if (welcome !== "") transcript.dim(welcome);
   if (!resumed) transcript.dim(t("Tip: {tip}", { tip: said(pickTip(random)) }));
+}
+
+/** A newer version, if one is known of. Nobody waits for this. */
+export async function tellUpdate(request: ChatRequest, transcript: Transcript): Promise<void> {
+  const { updateAtStart } = await import("../update-check.ts");
+  const available = await updateAtStart(request);
+  if (available !== null)
+    transcript.dim(
+      t("A newer version is available: {version}. Get it with: {command}", {
+        version: available,
+        command: hermesCommand("update"),
+      }),
+    );
 }
 
 function showRecap(conversation: OpenAgent, transcript: Transcript, display: Config["display"]): void {
@@ -51,12 +64,14 @@ export class Header implements Component {
   readonly startedAt: number;
   readonly #request: ChatRequest;
   readonly #theme: Theme;
+  readonly #rows: () => number;
   #opened: OpenedFacts | null = null;
   #skills: number | null = null;
 
-  constructor(request: ChatRequest, theme: Theme) {
+  constructor(request: ChatRequest, theme: Theme, rows: () => number) {
     this.#request = request;
     this.#theme = theme;
+    this.#rows = rows;
     this.startedAt = request.clock.now();
   }
 
@@ -102,8 +117,9 @@ export class Header implements Component {
     const { home, cwd } = this.#request;
     const { profile } = home.paths;
     const compact = home.config().display.compact;
+    const known = { opened: this.#opened, skills: this.#skills };
     return banner(
-      { profile, cwd: printable(home.display(cwd)), opened: this.#opened, skills: this.#skills, compact },
+      { profile, cwd: printable(home.display(cwd)), ...known, compact, rows: this.#rows() },
       width,
       this.#theme,
     );
@@ -124,6 +140,8 @@ export interface BannerFacts {
   readonly compact: boolean;
   /** How many there are; null until they are counted. */
   readonly skills: number | null;
+  /** Rows of the terminal. */
+  readonly rows: number;
 }
 
 interface BannerServer {
@@ -148,6 +166,9 @@ interface OpenedFacts {
 }
 
 const TOOLSETS_SHOWN = 8;
+/** The first screen of a lower terminal holds the banner, a few lines and the input only if the banner is short. */
+const LOW_ROWS = 30;
+const TOOLSETS_SHOWN_LOW = 2;
 const LEFT_CELLS = 44;
 const SERVERS_MS = 10_000;
 
@@ -166,7 +187,7 @@ export function banner(facts: BannerFacts, width: number, theme: Theme): string[
   const leftCells = Math.min(Math.max(LEFT_CELLS, Math.floor(inner / 3)), Math.floor(inner / 2));
   const columns = sideBySide(left(facts, theme), right(facts, inner - leftCells - 3, theme), leftCells);
   const rows = [title, "", ...columns];
-  if (width < 95) return box(rows, width, theme);
+  if (width < 95 || facts.rows < LOW_ROWS) return box(rows, width, theme);
   return [...[...logo, ...hero].map((line) => cut(` ${theme.logo(line)}`, width)), ...box(rows, width, theme)];
 }
 
@@ -187,10 +208,11 @@ function right(facts: BannerFacts, width: number, theme: Theme): string[] {
   const { opened } = facts;
   if (!opened) return [];
   const toolsets = [...opened.tools];
-  const more = toolsets.length - TOOLSETS_SHOWN;
+  const shown = facts.rows < LOW_ROWS ? TOOLSETS_SHOWN_LOW : TOOLSETS_SHOWN;
+  const more = toolsets.length - shown;
   return [
     ...toolsets
-      .slice(0, TOOLSETS_SHOWN)
+      .slice(0, shown)
       .map(([set, tools]) => `${theme.label(`${set}:`)} ${theme.bannerText(tools.join(", "))}`),
     ...(more > 0 ? [theme.dim(said(`... ${plural(more, "more toolset")}`))] : []),
     ...opened.servers.map(

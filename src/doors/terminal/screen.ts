@@ -19,7 +19,7 @@ import { type Completing, Completion, completionSources, skillCommands } from ".
 import { type GoodbyeParts, lastLook, sayGoodbye, tellCrash } from "./farewell.ts";
 import { InputLine } from "./input-line.ts";
 import { KeyActions } from "./keys.ts";
-import { firstTimeHint, greet, Header, type HintName, introduce } from "./opening.ts";
+import { firstTimeHint, greet, Header, type HintName, introduce, tellUpdate } from "./opening.ts";
 import { Questions } from "./questions.ts";
 import { queueLines } from "./queue-panel.ts";
 import { ScreenSkin } from "./screen-skin.ts";
@@ -166,7 +166,7 @@ class Screen {
       onReport: (report) => this.#work.report(report),
       onChange: () => this.#refresh(),
     });
-    this.#header = new Header(request, this.#theme);
+    this.#header = new Header(request, this.#theme, () => this.#tui.terminal.rows);
     this.#surface = this.#makeSurface();
     this.#keys = new KeyActions({
       input: this.#input,
@@ -244,6 +244,7 @@ class Screen {
     for (const warning of home.warnings) this.#transcript.warn(warning);
     const conversation = await this.#open(this.#request.resume);
     greet(conversation, this.#transcript, this.#theme.look.welcome, () => clock.random());
+    void tellUpdate(this.#request, this.#transcript).then(() => this.#refresh());
     this.#input.editor.setAutocompleteProvider(new Completion(completionSources(this.#completing)));
     for (const input of this.#typedEarly.splice(0)) await this.#submit(input.text, input);
     this.#refresh();

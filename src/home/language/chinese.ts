@@ -18,6 +18,7 @@ const SCREEN = {
   "{name} (not connected)": "{name}（未连接）",
   "... {count} more toolsets": "... 另有 {count} 个工具集",
   "Tip: {tip}": "提示：{tip}",
+  "A newer version is available: {version}. Get it with: {command}": "有新版本：{version}。更新命令：{command}",
   "Hermes is a personal AI agent: it works with your files, your shell and the web, remembers you, and learns skills.":
     "Hermes 是你的私人 AI 助手：它能操作你的文件、终端和网页，记住你，并不断学习新技能。",
   "No model is connected, so the built-in demo answers (it is not an AI). Connect one: {command}":

@@ -136,6 +136,7 @@ export const doorSections = {
   updates: section("Updating the program.", {
     pre_update_backup: flag(false, "back up the home first"),
     backup_keep: whole(5, "backups kept"),
+    check: flag(false, "look for a newer version once a day when the screen opens, in the background"),
   }),
   gateway: notUsedYet(
     section("The chat gateway.", {
