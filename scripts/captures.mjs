@@ -10,9 +10,9 @@ import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { ModelServer } from "../test/support/model-server/server.ts";
 import { runHermes } from "../test/support/run-hermes.ts";
+import { castOf, drawRecording, drawScreen } from "../test/support/screen-picture.ts";
 import { tempHome } from "../test/support/temp-home.ts";
 import { TerminalScreen } from "../test/support/terminal-screen.ts";
-import { castOf, drawRecording, drawScreen } from "./screen-picture.mjs";
 import { root } from "./setup.mjs";
 
 const SIZES = [
@@ -118,29 +118,33 @@ function answer(request) {
   if (role !== "tool") return SCRIPT[Object.keys(SCRIPT).find((key) => said.includes(key)) ?? ""] ?? { text: "Done." };
   const tools = messages.filter((one) => one.role === "tool").length;
   if (tools === 1 && said.includes("export function")) return { toolCalls: AFTER_TOOLS["price.js"] };
-  return { text: ANSWER };
+  if (said.includes("# pass 14"))
+    return { toolCalls: [call("todo", { todos: TODOS.map((todo) => ({ ...todo, status: "completed" })) })] };
+  const called = messages.findLast((one) => one.role === "assistant")?.tool_calls?.[0]?.function;
+  if (called?.name === "todo" && !called.arguments.includes("pending"))
+    return { text: "All **14 tests** pass, and the changelog has its line.", pace: 15 };
+  return { text: ANSWER, pace: 15, chunk: 10 };
 }
 
 /** What each scene types; `shot` names a picture of what is then to be seen. */
 const SCENES = {
-  async first({ start, shot }) {
+  async first({ start, shot, url }) {
     const { screen } = await start({ fresh: true });
     await screen.waitFor("Trust this folder?");
     await shot("trust");
     await screen.say("t");
     await screen.waitFor("/setup");
-    await screen.waitFor("demo │");
+    await screen.waitFor(/⚕ demo /);
     await shot("welcome-demo");
     await screen.say("/setup model");
     await screen.waitFor("more; type to search");
     await shot("setup-providers");
     await screen.say("another open");
     await screen.waitFor("Address of the server");
-    await screen.say("http://127.0.0.1:9/v1");
-    await screen.waitFor("API key for");
-    await screen.say("a-key-of-mine");
-    await pause(1500);
-    await shot("setup-key");
+    await screen.say(url);
+    await screen.waitFor(/API key for|Which model/);
+    await pause(500);
+    await shot("setup-models");
   },
   async welcome({ start, shot }) {
     const { screen } = await start();
@@ -148,7 +152,6 @@ const SCENES = {
     await screen.type("/mo");
     await screen.waitFor("/mode");
     await shot("completion");
-    await screen.press("Escape");
     await screen.press("C-u");
     await screen.say("/help");
     await screen.waitFor("/usage");
@@ -171,16 +174,14 @@ const SCENES = {
     await screen.say("run all tests");
     await screen.waitFor("price test number 8");
     await pause(300);
-    await shot("tools-running");
+    await shot("tools-running-todo");
     writeFileSync(join(project, "go"), "");
     await screen.waitForGone("price test number 7");
     await screen.press("C-o");
     await screen.waitFor("Esc closes");
     await shot("tool-output");
     await screen.press("Escape");
-    await screen.say("/todo");
-    await pause(300);
-    await shot("todo");
+    await screen.waitForGone("Esc closes");
     await screen.say("/usage");
     await screen.waitFor(/purpose/);
     await pause(300);
@@ -297,15 +298,12 @@ const SCENES = {
     await shot("plain");
   },
   async command_line({ start, shot }) {
-    const { screen } = await start({ args: ["status"], ready: /\[exit/ });
-    await shot("status");
-    void screen;
-    const doctor = await start({ args: ["doctor"], ready: /\[exit/ });
-    await shot("doctor");
-    void doctor;
+    for (const command of ["status", "doctor", "sessions list"]) {
+      await start({ args: command.split(" "), ready: /\[exit/ });
+      await shot(command.replace(" ", "-"));
+    }
   },
 };
-SCENES.command_line.title = "status and doctor";
 
 async function play(scene, { columns, rows, theme, shot }) {
   const server = await ModelServer.start();
@@ -345,11 +343,12 @@ async function play(scene, { columns, rows, theme, shot }) {
   }
   try {
     await scene({
+      url: server.url,
       async earlier() {
         for (const text of ["the narwhal question: how long is its tusk?", "中文标题也要对齐 please", "run date"])
           await runHermes(["-z", text], { home: await ready(), cwd: (await ready()).project });
       },
-      async start({ fresh = false, args = [], env = {}, ready: seen = /❯[\s\S]*scripted-model[\s\S]*│/ } = {}) {
+      async start({ fresh = false, args = [], env = {}, ready: seen = /⚕ scripted-model[ .]/ } = {}) {
         await screen?.[Symbol.asyncDispose]();
         const used = fresh ? await newHome({}) : await ready();
         screen = await TerminalScreen.start(args, {
@@ -409,15 +408,87 @@ async function everything(folder, words) {
       }
     }
   }
+  if (matches("recording")) {
+    const recorded = await recording();
+    writeFileSync(join(folder, "recording.svg"), drawRecording(recorded));
+    writeFileSync(join(folder, "recording.cast"), castOf(recorded));
+  }
   if (failed.length > 0) process.exitCode = 1;
 }
 
-void castOf;
-void drawRecording;
-void root;
+/** What the READMEs play: one task from the question to the answer, with a command that is asked about. */
+async function record({ start, frames }) {
+  const { screen, project } = await start();
+  const take = frames(screen);
+  await take(1.2);
+  for (const part of ["round ", "the ", "prices ", "in ", "price.js"]) {
+    await screen.type(part);
+    await take(0.25);
+  }
+  await screen.press("Enter");
+  const seen = async (pattern, seconds) => {
+    for (let tries = 0; tries < 400 && !pattern.test(await screen.text()); tries++) await take(0.09);
+    await take(seconds);
+  };
+  await seen(/All 14 tests pass/, 2.5);
+  for (const part of ["run ", "all ", "tests"]) {
+    await screen.type(part);
+    await take(0.25);
+  }
+  await screen.press("Enter");
+  await seen(/price test number 8/, 1.8);
+  writeFileSync(join(project, "go"), "");
+  await seen(/⏲/, 1);
+  await screen.press("C-o");
+  await seen(/Esc closes/, 1.8);
+  await screen.press("Escape");
+  await screen.waitForGone("Esc closes");
+  await screen.say("clean up the build folder");
+  await seen(/do not run/, 3);
+}
+
+/** The pictures of the documentation, small and few. */
+async function documentation() {
+  const folder = join(root, "docs", "pictures");
+  mkdirSync(folder, { recursive: true });
+  const size = { columns: 90, rows: 26 };
+  const wanted = [
+    ["questions", "dark", ["approval"]],
+    ["pickers", "dark", ["session-picker"]],
+    ["work", "dark", ["diff", "tools-running-todo"]],
+    ["work", "light", ["diff"]],
+  ];
+  for (const [scene, theme, names] of wanted) {
+    const shot = (name, _text, ansi) => {
+      if (!names.includes(name)) return;
+      const file = join(folder, `${name}${theme === "light" ? "-light" : ""}.svg`);
+      writeFileSync(file, drawScreen({ ansi, ...size, theme, title: name }));
+      process.stdout.write(`${file}\n`);
+    };
+    await play(SCENES[scene], { ...size, theme, shot });
+  }
+  writeFileSync(join(folder, "hermes.svg"), drawRecording(await recording()));
+  process.stdout.write(`${join(folder, "hermes.svg")}\n`);
+}
+
+async function recording() {
+  const size = { columns: 90, rows: 26 };
+  const taken = [];
+  const frames = (screen) => async (seconds) => {
+    const ansi = await screen.styled();
+    const last = taken.at(-1);
+    if (last?.ansi === ansi) last.seconds += seconds;
+    else taken.push({ ansi, seconds });
+    await pause(Math.min(seconds, 0.1) * 1000);
+  };
+  await play((stage) => record({ ...stage, frames }), { ...size, theme: "dark", shot: () => undefined });
+  return { frames: taken, ...size, theme: "dark", title: "Hermes at work" };
+}
+
 const [folder, ...words] = process.argv.slice(2);
 if (folder === undefined) {
-  process.stderr.write("usage: node scripts/captures.mjs FOLDER [WORD ...]\n");
+  process.stderr.write("usage: node scripts/captures.mjs FOLDER [WORD ...] | --docs\n");
   process.exit(2);
 }
-await everything(folder, words);
+if (folder === "--docs") await documentation();
+else await everything(folder, words);

@@ -46,7 +46,7 @@ export class InputLine {
       onTrouble: (error) =>
         options.onWarning(`The paste could not be saved as a file (${reason(error)}); its text is sent anyway.`),
     });
-    this.editor = new PromptEditor(tui, new InputHistory(), options);
+    this.editor = new PromptEditor(tui, new InputHistory(), { ...options, covered: () => tui.hasOverlay() });
     this.editor.onSubmit = (text) => void this.#submit(text);
   }
 
@@ -151,6 +151,8 @@ interface PromptEditorOptions {
   /** What stands in front of the first line. */
   prompt(): string;
   readonly theme: Theme;
+  /** A list lies over the end of the screen; what of the input stands out above it is blank. */
+  covered?(): boolean;
 }
 
 export class PromptEditor extends Editor {
@@ -178,6 +180,7 @@ export class PromptEditor extends Editor {
     this.#indent = Math.min(cellWidth(symbol), Math.max(0, width - 4));
     this.#textWidth = width - this.#indent - 1;
     const lines = super.render(Math.max(1, width - this.#indent));
+    if (this.#options.covered?.()) return lines.map(() => "");
     const bottom = lines.indexOf(this.#bottom, 1);
     const blank = " ".repeat(this.#indent);
     return lines.map((line, index) => {

@@ -1,6 +1,6 @@
 // Draws what a terminal shows, as `tmux capture-pane -e` prints it, into an SVG file: one picture, or several as a recording.
 // Every run of characters stands at the cell where the terminal has it, so that a font with other widths shifts nothing.
-import { cellWidth } from "../src/doors/terminal-text.ts";
+import { cellWidth } from "../../src/doors/terminal-text.ts";
 
 const CELL = { width: 8.4, height: 18 };
 const EDGE = 12;
@@ -20,12 +20,45 @@ const PALETTES = {
   },
 };
 
-/**
- * @typedef {{ fg: string | null, bg: string | null, bold: boolean, dim: boolean, italic: boolean, underline: boolean, strike: boolean, reverse: boolean }} Style
- * @typedef {{ text: string, at: number, cells: number, style: Style }} Run
- */
+type ThemeName = keyof typeof PALETTES;
 
-const PLAIN = {
+interface Style {
+  readonly fg: string | null;
+  readonly bg: string | null;
+  readonly bold: boolean;
+  readonly dim: boolean;
+  readonly italic: boolean;
+  readonly underline: boolean;
+  readonly strike: boolean;
+  readonly reverse: boolean;
+}
+
+/** Characters of one look, from cell `at` on. */
+interface Run {
+  text: string;
+  readonly at: number;
+  cells: number;
+  readonly style: Style;
+  readonly wide: boolean;
+}
+
+interface Size {
+  readonly columns: number;
+  readonly rows: number;
+  readonly title: string;
+}
+
+interface Picture extends Size {
+  readonly ansi: string;
+  readonly theme: ThemeName;
+}
+
+interface Recording extends Size {
+  readonly frames: readonly { readonly ansi: string; readonly seconds: number }[];
+  readonly theme: ThemeName;
+}
+
+const PLAIN: Style = {
   fg: null,
   bg: null,
   bold: false,
@@ -38,12 +71,12 @@ const PLAIN = {
 const segments = new Intl.Segmenter("en", { granularity: "grapheme" });
 
 /** The runs of each row. `theme` says what the sixteen named colours look like. */
-export function readScreen(ansi, theme) {
+export function readScreen(ansi: string, theme: ThemeName): Run[][] {
   let style = PLAIN;
   return ansi.replace(/\n$/, "").split("\n").map(readRow);
 
-  function readRow(line) {
-    const runs = [];
+  function readRow(line: string): Run[] {
+    const runs: Run[] = [];
     let at = 0;
     // tmux repeats nothing over a line end; hyperlinks (OSC 8) are not part of the picture.
     for (const [, codes, other, text] of line.matchAll(
@@ -66,12 +99,11 @@ export function readScreen(ansi, theme) {
   }
 }
 
-/** @param {Style} style */
-function applied(style, codes, theme) {
+function applied(style: Style, codes: string, theme: ThemeName): Style {
   const list = codes === "" ? [0] : codes.split(/[;:]/).map(Number);
-  const next = { ...style };
+  const next: { -readonly [K in keyof Style]: Style[K] } = { ...style };
   for (let i = 0; i < list.length; i++) {
-    const code = list[i];
+    const code = list[i] ?? 0;
     if (code === 0) Object.assign(next, PLAIN);
     else if (code === 1) next.bold = true;
     else if (code === 2) next.dim = true;
@@ -101,37 +133,34 @@ function applied(style, codes, theme) {
   return next;
 }
 
-const hex = (parts) => `#${parts.map((part) => part.toString(16).padStart(2, "0")).join("")}`;
-const named = (index, theme) => PALETTES[theme].ansi.split(" ")[index];
+const hex = (parts: readonly number[]) => `#${parts.map((part) => part.toString(16).padStart(2, "0")).join("")}`;
+const named = (index: number, theme: ThemeName) => PALETTES[theme].ansi.split(" ")[index] ?? "";
 
 /** One of the 256 colours. */
-function indexed(index, theme) {
+function indexed(index: number, theme: ThemeName): string {
   if (index < 16) return named(index, theme);
   if (index >= 232) return hex(Array(3).fill(8 + (index - 232) * 10));
-  const step = (n) => (n === 0 ? 0 : 55 + n * 40);
+  const step = (n: number) => (n === 0 ? 0 : 55 + n * 40);
   const cube = index - 16;
   return hex([step(Math.floor(cube / 36)), step(Math.floor(cube / 6) % 6), step(cube % 6)]);
 }
 
-/** One picture. @param {{ ansi: string, columns: number, rows: number, theme: "dark" | "light", title: string }} screen */
-export function drawScreen({ ansi, columns, rows, theme, title }) {
+/** One picture. */
+export function drawScreen({ ansi, columns, rows, theme, title }: Picture): string {
   const styles = new Styles(theme);
   const drawn = readScreen(ansi, theme).slice(0, rows).map(styles.row);
   const body = drawn.map((row, y) => (row === "" ? "" : `<g transform="translate(0 ${y * CELL.height})">${row}</g>`));
   return frame({ columns, rows, theme, title, css: styles.css(), body: body.join("\n") });
 }
 
-/**
- * Several pictures, each shown for a while, again and again. Rows that look the same are drawn once.
- * @param {{ frames: readonly { ansi: string, seconds: number }[], columns: number, rows: number, theme: "dark" | "light", title: string }} recording
- */
-export function drawRecording({ frames, columns, rows, theme, title }) {
+/** Several pictures, each shown for a while, again and again. Rows that look the same are drawn once. */
+export function drawRecording({ frames, columns, rows, theme, title }: Recording): string {
   const styles = new Styles(theme);
-  const known = new Map();
+  const known = new Map<string, string>();
   const total = frames.reduce((sum, { seconds }) => sum + seconds, 0);
   const width = columns * CELL.width;
   let past = 0;
-  const steps = [];
+  const steps: string[] = [];
   const strip = frames.map(({ ansi, seconds }, index) => {
     steps.push(`${round((past / total) * 100)}%{transform:translateX(${-round(index * width)}px)}`);
     past += seconds;
@@ -152,7 +181,7 @@ export function drawRecording({ frames, columns, rows, theme, title }) {
 }
 
 /** The same frames for players of asciinema recordings (version 2). */
-export function castOf({ frames, columns, rows, title }) {
+export function castOf({ frames, columns, rows, title }: Omit<Recording, "theme">): string {
   let past = 0;
   const events = frames.map(({ ansi, seconds }) => {
     const event = [round(past), "o", `\u001b[0m\u001b[H\u001b[2J${ansi.replace(/\n$/, "").replaceAll("\n", "\r\n")}`];
@@ -164,15 +193,15 @@ export function castOf({ frames, columns, rows, title }) {
 
 /** Each look has a class; what a picture does not use is not in it. */
 class Styles {
-  #theme;
-  #classes = new Map();
+  readonly #theme: ThemeName;
+  readonly #classes = new Map<string, string>();
 
-  constructor(theme) {
+  constructor(theme: ThemeName) {
     this.#theme = theme;
   }
 
   /** One row as SVG, its top at 0. */
-  row = (runs) => {
+  readonly row = (runs: readonly Run[]): string => {
     const { background, text } = PALETTES[this.#theme];
     let backgrounds = "";
     let letters = "";
@@ -197,17 +226,24 @@ class Styles {
     return backgrounds + letters;
   };
 
-  css() {
+  css(): string {
     return [...this.#classes].map(([looks, name]) => `.${name}{${looks}}`).join("");
   }
 
-  #class(looks) {
-    if (!this.#classes.has(looks)) this.#classes.set(looks, `s${this.#classes.size}`);
-    return this.#classes.get(looks);
+  #class(looks: string): string {
+    const name = this.#classes.get(looks) ?? `s${this.#classes.size}`;
+    this.#classes.set(looks, name);
+    return name;
   }
 }
 
-function frame({ columns, rows, theme, title, css, body }) {
+interface Drawn extends Size {
+  readonly theme: ThemeName;
+  readonly css: string;
+  readonly body: string;
+}
+
+function frame({ columns, rows, theme, title, css, body }: Drawn): string {
   const { background, text } = PALETTES[theme];
   const width = round(columns * CELL.width + 2 * EDGE);
   const height = rows * CELL.height + 2 * EDGE;
@@ -222,5 +258,5 @@ ${body}
 `;
 }
 
-const round = (n) => Math.round(n * 100) / 100;
-const escaped = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+const round = (n: number) => Math.round(n * 100) / 100;
+const escaped = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
