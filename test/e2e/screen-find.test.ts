@@ -54,7 +54,7 @@ describe("pickers on the screen", { skip: tmuxMissing() }, () => {
     await using home = await tempHome({ "config.yaml": modelConfig(server) });
     const earlier = await runHermes(["-z", "the narwhal question"], { home });
     assert.equal(earlier.code, 0, earlier.stderr);
-    await using screen = await TerminalScreen.start([], { home, columns: 80, rows: 24 });
+    await using screen = await TerminalScreen.start([], { home, columns: 80, rows: 19 });
     await screen.waitFor("fake-model");
     await screen.type("a draft");
     await screen.press("C-x");
