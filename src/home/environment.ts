@@ -73,7 +73,14 @@ export function openEnvironment(options: EnvironmentOptions): HomeEnvironment {
   let applied = [...file.values.keys()]; // `file` may be refreshed in between
   let snapshot: Readonly<Record<string, string>> | null = null;
 
+  // A start asks for dozens of variables in a row: they share one look at the file.
+  let looked = false;
   function refresh(): void {
+    if (looked) return;
+    looked = true;
+    queueMicrotask(() => {
+      looked = false;
+    });
     const stamp = stampOf(paths.envFile);
     if (stamp !== file.stamp) file = read();
   }

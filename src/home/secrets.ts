@@ -1,13 +1,14 @@
 // Every secret value of a home, so that it can be masked wherever it turns up.
 import { readFileSync, statSync } from "node:fs";
 import { isMapping } from "./config/decode.ts";
+import type { Config } from "./config/schema.ts";
 
 /** Shorter values are words, not secrets, and masking them would garble ordinary text. */
 const MIN_LENGTH = 8;
 
 interface SecretSources {
   readonly environment: () => Readonly<Record<string, string>>;
-  readonly config: () => unknown;
+  readonly config: () => Config;
   readonly authFile: string;
 }
 
@@ -34,13 +35,24 @@ export function collectSecrets({ environment, config, authFile }: SecretSources)
 }
 
 /** Variables that settings name as the place of a key: `key_env` and its kind, wherever in the tree. */
-export function keyNames(node: unknown): readonly string[] {
-  if (Array.isArray(node)) return node.flatMap(keyNames);
-  if (!isMapping(node)) return [];
-  return Object.entries(node).flatMap(([key, inner]) => {
-    if (!/^(?:api_)?key_env$/.test(key)) return keyNames(inner);
-    return typeof inner === "string" && inner.trim() !== "" ? [inner.trim()] : [];
-  });
+export function keyNames(config: Config): readonly string[] {
+  // Settings are the same object until the file changes, and several ask on each start.
+  const found = namesOf.get(config) ?? [...keyNamesIn(config)];
+  namesOf.set(config, found);
+  return found;
+}
+
+const namesOf = new WeakMap<Config, readonly string[]>();
+
+function* keyNamesIn(node: unknown): Generator<string> {
+  if (Array.isArray(node)) for (const item of node) yield* keyNamesIn(item);
+  if (!isMapping(node)) return;
+  for (const key in node) {
+    const inner = node[key];
+    if (typeof inner === "object") yield* keyNamesIn(inner);
+    else if (typeof inner === "string" && (key === "key_env" || key === "api_key_env") && inner.trim() !== "")
+      yield inner.trim();
+  }
 }
 
 /** Names that hold secrets, in .env and in settings alike. */
@@ -74,7 +86,12 @@ function* secretsIn(node: unknown, name = ""): Generator<string> {
     return;
   }
   if (Array.isArray(node)) for (const item of node) yield* secretsIn(item, name);
-  else if (isMapping(node)) for (const [key, inner] of Object.entries(node)) yield* secretsIn(inner, key);
+  else if (isMapping(node))
+    for (const key in node) {
+      const inner = node[key];
+      // Most of a tree are switches and numbers.
+      if (typeof inner === "string" || typeof inner === "object") yield* secretsIn(inner, key);
+    }
 }
 
 function readJson(path: string): unknown {

@@ -66,6 +66,7 @@ const QUERY =
   /([?&](?:amp;)?(?:sig|signature|x-(?:amz|goog)-(?:signature|security-token)|key|auth|sid|sessionid|hmac|access_key|apikey)=)([^&\s"'<>\\#]{16,2048})/gi;
 
 function redactQueries(text: string, marks: Marks): string {
+  if (!text.includes("?") && !text.includes("&")) return text;
   return text.replace(QUERY, (whole, head: string, value: string) =>
     open(value) || !looksRandom(value) ? whole : head + marks.hidden,
   );
@@ -79,6 +80,7 @@ const NETRC = new RegExp(
 );
 
 function redactNetrc(text: string, marks: Marks): string {
+  if (!text.includes("password")) return text;
   return text.replace(NETRC, (whole, head: string, value: string) => {
     // Words in a row on one line are a sentence: login form password field.
     const isProse = /^[A-Za-z]+$/.test(value) && /^(?:\s|\\[nrt])*login[ \t]+[A-Za-z]+[ \t]+password[ \t]+$/.test(head);
@@ -170,7 +172,7 @@ const ANYWHERE: readonly RegExp[] = [
   /((?:Key Content|Schl\S{1,4}sselinhalt|Contenu de la cl\S|Contenido de la clave)[ \t]{1,32}: )([^\n\r\\"]{1,128})/g,
   /((?:(?<![\w.])|(?<=\\[nrt]))#?psk=\\?")([^"\n\\]{8,63})(?=\\?")/g,
 ];
-const ANY_PROGRAM = /pass|sudo|psk|net(?:\.exe)? use|\/r?p[: ]|wifi:|key content|inhalt|contenu|contenido/i;
+const ANY_PROGRAM = /pass|sudo|psk|net(?:\.exe)? use|[ \t]\/(?:rp |p:)|wifi:|key content|inhalt|contenu|contenido/i;
 const PROGRAMS =
   /(?:curl|wget|https?|xh|mysql|mariadb|7z|sshpass|login|zip|unzip|redis-cli|ldap|smbclient|rpcclient|net|openssl|htpasswd)/;
 

@@ -17,10 +17,15 @@ const KEY_NAME =
 /** Pages of a list are turned with tokens too. */
 const PAGE_TOKEN = /(?:next|page|continuation|sync|cursor)[_-]?token$/;
 
+/** In every such name, written small; the expressions above take longer to make than most runs spend on masking. */
+const MAY_NAME_SECRET =
+  /pass|pwd|pw|psk|key|token|secret|credential|bearer|auth|sas|material|contrasena|clave|senha|mdp|haslo|heslo|sifre|parola|kennwort|wachtwoord|losenord|salasana|adgangskode|chave|cle|chiave/;
+
 /** The last word of the name says what it holds: `accessToken` holds a key, `tokenCount` does not. */
 export function nameKind(name: string): NameKind | null {
   if (name === "PWD" || name === "OLDPWD") return null; // where a shell stands
   const words = name.replace(/([a-z0-9])([A-Z])/g, "$1_$2").toLowerCase();
+  if (!MAY_NAME_SECRET.test(words)) return null;
   if (PASSWORD_NAME.test(words)) return "password";
   if (SPOKEN_NAME.test(words) || /^(?:CONTRASENA|CLAVE|SENHA|PASSWORT|KENNWORT)_[A-Z0-9_]{1,40}$/.test(name))
     return "spoken";
@@ -205,6 +210,7 @@ const SET =
   /(?<=^|[\n\r;&|]|\\[nrt]| )((?:ENV|ARG|#define|setenv|setx|set -[a-zA-Z]{1,4}|config set|secrets? set|env add)[ \t]{1,8}([A-Za-z_][\w.]{1,63})[ \t]{1,8})(?:(\\?["'])(?![,}\]:])((?:(?!\3|"[,}\]:])[^\n\\]){1,1024})|([^\s"'`\\=;|&<>()$-][^\s"'`\\;|&<>()]{0,1024}))/g;
 const DEFINE =
   /((?:\b|(?<=\\[nrt]))define\(\s{0,4}\\?["']([A-Za-z_]\w{1,63})\\?["']\s{0,4},\s{0,4}\\?["'])([^"'\\\n]{1,256})(?=\\?["'])/gi;
+const MAY_SET = /ENV|ARG|set|env add|define/i;
 const SQL = /(\b(?:identified(?:\s{1,8}with\s{1,8}\S{1,40})?\s{1,8}by|password)\s{1,8})'([^'\n]{1,256})'/gi;
 /** As Gradle has it. */
 const STORE = /((?:store|key)Password\s{1,4}(?:'|\\?"))([^'"\\\n]{1,256})(?='|\\?")/g;
@@ -215,29 +221,37 @@ export function redactBeside(text: string, marks: Marks): string {
     const kind = nameKind(name);
     return kind !== null && isSecretValue({ kind, value, quoted, loose });
   };
-  return text
-    .replace(FLAG, (whole, name: string, _quote?: string, quoted?: string, bare?: string) => {
-      const value = quoted ?? bare ?? "";
-      // Help texts and sentences go on in words.
-      const isWord = quoted === undefined && /^[A-Za-z_]+[,.:]?$/.test(value);
-      if (!is(name, value, quoted !== undefined, isWord || value.endsWith(","))) return whole;
-      return `${whole.slice(0, whole.length - value.length)}${marks.hidden}`;
-    })
-    .replace(ELEMENT, (whole, name: string, value: string) =>
-      is(name, value, true) ? `<${name}>${marks.hidden}</${name}>` : whole,
-    )
-    .replace(PLIST, (whole, head: string, name: string, value: string) =>
-      is(name, value, true) ? head + marks.hidden : whole,
-    )
-    .replace(PAIR, (whole, head: string, name: string, quote?: string, quoted?: string, bare?: string) =>
-      is(name, quoted ?? bare ?? "", quoted !== undefined) ? `${head}${quote ?? ""}${marks.hidden}` : whole,
-    )
-    .replace(SET, (whole, head: string, name: string, quote?: string, quoted?: string, bare?: string) =>
-      is(name, quoted ?? bare ?? "", quoted !== undefined) ? `${head}${quote ?? ""}${marks.hidden}` : whole,
-    )
-    .replace(DEFINE, (whole, head: string, name: string, value: string) =>
-      is(name, value, true) ? head + marks.hidden : whole,
-    )
+  let result = text.replace(FLAG, (whole, name: string, _quote?: string, quoted?: string, bare?: string) => {
+    const value = quoted ?? bare ?? "";
+    // Help texts and sentences go on in words.
+    const isWord = quoted === undefined && /^[A-Za-z_]+[,.:]?$/.test(value);
+    if (!is(name, value, quoted !== undefined, isWord || value.endsWith(","))) return whole;
+    return `${whole.slice(0, whole.length - value.length)}${marks.hidden}`;
+  });
+  if (result.includes("</"))
+    result = result
+      .replace(ELEMENT, (whole, name: string, value: string) =>
+        is(name, value, true) ? `<${name}>${marks.hidden}</${name}>` : whole,
+      )
+      .replace(PLIST, (whole, head: string, name: string, value: string) =>
+        is(name, value, true) ? head + marks.hidden : whole,
+      );
+  if (result.includes("value"))
+    result = result.replace(
+      PAIR,
+      (whole, head: string, name: string, quote?: string, quoted?: string, bare?: string) =>
+        is(name, quoted ?? bare ?? "", quoted !== undefined) ? `${head}${quote ?? ""}${marks.hidden}` : whole,
+    );
+  if (MAY_SET.test(result))
+    result = result
+      .replace(SET, (whole, head: string, name: string, quote?: string, quoted?: string, bare?: string) =>
+        is(name, quoted ?? bare ?? "", quoted !== undefined) ? `${head}${quote ?? ""}${marks.hidden}` : whole,
+      )
+      .replace(DEFINE, (whole, head: string, name: string, value: string) =>
+        is(name, value, true) ? head + marks.hidden : whole,
+      );
+  if (!/password|identified/i.test(result)) return result;
+  return result
     .replace(STORE, (whole, head: string, value: string) => (is("password", value, true) ? head + marks.hidden : whole))
     .replace(SQL, (whole, head: string, value: string) =>
       isMarked(value) || isHarmless(value) || PLACEHOLDER.test(value) ? whole : `${head}'${marks.hidden}'`,

@@ -15,6 +15,7 @@ const PHONE = /(?<![\w+])\+[1-9]\d{6,14}(?!\w)/g;
 
 /** International numbers; what is left is enough to distinguish two of them. */
 export function redactPhones(text: string): string {
+  if (!text.includes("+")) return text;
   return text.replace(PHONE, (phone) =>
     phone.length <= 8 ? `${phone.slice(0, 2)}****${phone.slice(-2)}` : `${phone.slice(0, 4)}****${phone.slice(-4)}`,
   );
@@ -167,9 +168,36 @@ const ORDINARY_NAME = /^[a-z]{1,12}(?:[_-][a-z]{1,12})+$/;
 
 /** In every token; asked first, because most texts of a conversation are short and the expression above takes a millisecond to make. */
 const LONG_WORD = /[A-Za-z0-9_-]{10}/;
+/** How a token begins, up to where its expression says more than the letters themselves. */
+const BEGINNINGS = [
+  ...[...prefixes, ...ambiguousPrefixes].map((prefix) => /^[\w-]+/.exec(prefix)?.[0] ?? ""),
+  ...[
+    "AIza",
+    "xai-",
+    "gAAAA",
+    "sntrys_",
+    "AKIA",
+    "ASIA",
+    "LS0tLS1CRUdJTi",
+    "ya29.",
+    "hvs.",
+    "AGE-SECRET-KEY-1",
+    "SG.",
+    "mfa.",
+  ],
+];
+/** The one kind that begins like any word: it has a long part before a dot. */
+const LONG_PART = /[A-Za-z0-9_-]{23}\./;
+/** A longer text is read by the expression in the time that looking for each beginning takes. */
+const SHORT_TEXT = 4096;
+
+function mayHoldToken(text: string): boolean {
+  if (!LONG_WORD.test(text)) return false;
+  return text.length > SHORT_TEXT || BEGINNINGS.some((one) => text.includes(one)) || LONG_PART.test(text);
+}
 
 export function redactTokens(text: string, marks: Marks): string {
-  if (!LONG_WORD.test(text)) return text;
+  if (!mayHoldToken(text)) return text;
   return text.replace(TOKEN, (value: string, clear?: string, ambiguous?: string, ...others: unknown[]) => {
     if (ambiguous !== undefined && ORDINARY_NAME.test(value.slice(ambiguous.length))) return value;
     const prefix = clear ?? ambiguous ?? others.find((group) => typeof group === "string") ?? "";
@@ -182,6 +210,7 @@ const HASH =
   /(?:(?<![\w$])|(?<=\\[nrt]))\$(?:[1567y]|gy|sm3|md5|sha1|scrypt|2[abxy]?|apr1|argon2(?:id|[id])|pbkdf2[\w-]{0,12}|bcrypt-sha256)\$(?:[\w.,=+/-]{1,64}\$){0,4}[A-Za-z0-9./+=]{20,256}|\{(?:S?SHA\d{0,3}|S?MD5|CRYPT|PBKDF2[\w-]{0,8})\}[A-Za-z0-9+/=$.]{20,256}|(?:(?<![\w$])|(?<=\\[nrt]))(?:pbkdf2|bcrypt|scrypt)_\w{1,12}\$(?:[\w.,=+/-]{1,64}\$){1,4}[A-Za-z0-9./+=]{20,256}|(?<=:\d{1,10}:)[0-9a-f]{32}:[0-9a-f]{32}(?=:::)/gi;
 
 export function redactHashes(text: string, marks: Marks): string {
+  if (!text.includes("$") && !text.includes("{") && !text.includes(":::")) return text;
   return text.replace(HASH, marks.hidden);
 }
 
@@ -194,7 +223,11 @@ const SEED_PARTS = /\n|\\[nr]|[a-z]{3,8}/gi;
 /** Words that no such list has, and few sentences can do without. */
 const SENTENCE = /^(?:the|and|are|for|not|but|your|from|has|was|were|which|must|should|our|their|when|each|used)$/i;
 
+/** In every name of them. */
+const MAY_NAME_SEED = /[^\x00-\x7f]|seed|recovery|backup|wallet|bip|mnemonic|phrase|frase/i;
+
 export function redactSeeds(text: string, marks: Marks): string {
+  if (!MAY_NAME_SEED.test(text)) return text;
   const out: string[] = [];
   let position = 0;
   for (const name of text.matchAll(SEED_NAME)) {

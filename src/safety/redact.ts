@@ -66,6 +66,9 @@ export function maskSecret(value: string): string {
 
 const MAX_PASSES = 4;
 
+// An expression is compiled when it is first used, the larger ones for a millisecond, and most texts of a run are short and plain: so each step
+// first looks for what stands in everything that its expression finds.
+
 /** A mark may change how its neighbours read, so a text that was changed is looked at again. One without a secret is read once. */
 function settled(text: string, pass: (text: string) => string): string {
   let result = text;
@@ -122,7 +125,10 @@ function isSourceCode(path: string): boolean {
 const ASSIGNMENT =
   /(?:(?<![A-Za-z0-9_])|(?<=\\[nrt]))(?=[A-Z0-9_]{0,127}?(?:API_?KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL)|(?:[A-Z0-9_]{0,126}_)?(?:KEYS?|AUTH|PASS|PASSPHRASE)(?:_[A-Z0-9_]{0,126})?=|[A-Z0-9_]{1,126}_PWD=)([A-Z_][A-Z0-9_]{1,127})=(?:(\\?["'])(?![,}\]:])((?:(?!\2|"[,}\]:])(?:\\.|[^\n\\]))+)(\2)?|((?:[^\s"'`\\;|&<>()$]|\$(?!\())+))/g;
 
+const ASSIGNED_NAME = /KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH|_PWD/;
+
 function redactAssignments(text: string, marks: Marks): string {
+  if (!text.includes("=") || !ASSIGNED_NAME.test(text)) return text;
   return text.replace(
     ASSIGNMENT,
     (whole, name: string, open?: string, quoted?: string, close?: string, bare?: string) => {
@@ -140,6 +146,7 @@ const NAME_AND_VALUE =
   /("name"\s{0,20}:\s{0,20}"([A-Za-z0-9_.-]{3,64})"\s{0,20},\s{0,20}"value"\s{0,20}:\s{0,20}")([^"\\\n]{1,4096})"/g;
 
 function redactFields(text: string, marks: Marks): string {
+  if (!text.includes('"')) return text;
   const mask = (whole: string, name: string, between: string, value: string, quote: string) => {
     if (!isSecretField(name, value) || isMarked(value) || isHarmless(value)) return whole;
     return `${quote}${name}${quote}${between}${quote}${marks.token(value, "")}${quote}`;
@@ -186,7 +193,7 @@ const FORM_BODY = /^(?:[\w.[\]%-]{1,64}=[^&\s?]*(?:&(?!$)|$)){2,}$/;
 
 /** A text that is a form body as a whole (`a=b&c=d`); the query of an ordinary URL is none. */
 function redactFormBody(text: string, marks: Marks): string {
-  if (!FORM_BODY.test(text)) return text;
+  if (!text.includes("&") || !FORM_BODY.test(text)) return text;
   return text.replace(/(?<![^&=])([^&=]+)=([^&]*)/g, (whole, name: string, value: string) => {
     const secret = FORM_KEYS.has(name.toLowerCase()) && value !== "" && !isMarked(value) && !isHarmless(value);
     return secret ? `${name}=${marks.hidden}` : whole;
@@ -205,7 +212,10 @@ const BASIC = /((?:\b|(?<=\\[nrt]))Basic\s{1,8})([A-Za-z0-9+/]{12,2048}={0,2})(?
 const KEY_HEADER =
   /((?:\b|(?<=\\[nrt]))(?:x-)?(?:goog-)?api-key\\?["']?\s{0,8}[:=]\s{0,8}\\?["']?|(?:\b|(?<=\\[nrt]))x-auth-token\\?["']?\s{0,8}[:=]\s{0,8}\\?["']?)(?!(?<=")[,}\]:])((?:[^\s"'`\\,;|&<>()$]|\$(?!\())+)/gi;
 
+const HEADER = /authorization|bearer|basic|api-key|x-auth-token/i;
+
 function redactHeaders(text: string, marks: Marks): string {
+  if (!HEADER.test(text)) return text;
   const mask = (value: string) => (isMarked(value) || isHarmless(value) ? value : marks.token(value, ""));
   return text
     .replace(AUTHORIZATION, (_whole, head: string, scheme?: string, value?: string, bare?: string) =>
@@ -220,6 +230,7 @@ function redactHeaders(text: string, marks: Marks): string {
 const URL_PASSWORD = /(?<=[A-Za-z0-9]):\/\/([^\s/:@"'<>\\]{0,256}):([^\s/@"'<>\\]{1,1024})@/g;
 
 function redactUrlPasswords(text: string, marks: Marks): string {
+  if (!text.includes("://")) return text;
   return text.replace(URL_PASSWORD, (whole, user: string, password: string) =>
     isMarked(password) ? whole : `://${user}:${marks.hidden}@`,
   );

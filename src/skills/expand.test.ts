@@ -3,7 +3,8 @@ import { test } from "node:test";
 import { type SkillsHome, skillsHome, skillText } from "../../test/support/skills-home.ts";
 import { loadBundles, slugOf, writeBundle } from "./bundles.ts";
 import { expandSkillCommand, expandTyped, parseTypedSkills, preloadSkills, skillCommands } from "./expand.ts";
-import { flushUsage, readUsage } from "./usage.ts";
+import { flushUsage } from "./roots.ts";
+import { readUsage } from "./usage.ts";
 
 const slugs: readonly (readonly [string, string])[] = [
   ["deploy", "deploy"],

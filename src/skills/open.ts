@@ -12,7 +12,7 @@ import type { SyncResult } from "./bundled.ts";
 import type { GuardScan, ManageRequest } from "./manage/write.ts";
 import type { InlineShell } from "./preprocess.ts";
 import { bundledDir } from "./provenance.ts";
-import type { SkillsContext } from "./roots.ts";
+import { flushUsage, type SkillsContext } from "./roots.ts";
 import { type SkillResult, type SkillRun, ViewMemory } from "./run.ts";
 import type { SkillVariables } from "./variables.ts";
 
@@ -95,10 +95,7 @@ export function openSkills(options: SkillsOptions): AgentSkills {
     forgetViews: () => views.forget(),
     // What it opens is not what the conversation opened.
     fork: () => openSkills({ ...options, variables: undefined }),
-    async flush() {
-      const { flushUsage } = await import("./usage.ts");
-      await flushUsage(context);
-    },
+    flush: () => flushUsage(context),
   };
 }
 

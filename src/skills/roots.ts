@@ -27,6 +27,14 @@ export interface SkillRoot {
   readonly namespace?: string;
 }
 
+/** What writes the counts of use that wait, by folder of skills. `usage.ts` fills it, which most runs never load. */
+export const waitingUsage = new Map<string, () => Promise<void>>();
+
+/** Never rejects: a lost count breaks nothing. */
+export async function flushUsage({ paths }: Pick<SkillsContext, "paths">): Promise<void> {
+  await waitingUsage.get(paths.skillsDir)?.();
+}
+
 /** The roots in the order they are searched. Missing, doubled and local-equal folders are left out. */
 export async function skillRoots(context: SkillsContext): Promise<readonly SkillRoot[]> {
   const local = context.paths.skillsDir;

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { withLock } from "../home/lock.ts";
 import { codeOf } from "../kit/errors.ts";
 import { writeFileAtomic } from "../kit/files.ts";
-import type { SkillsContext } from "./roots.ts";
+import { type SkillsContext, waitingUsage } from "./roots.ts";
 
 interface UsageRecord {
   readonly created_by: "agent" | null;
@@ -52,17 +52,13 @@ export async function updateUsage(where: Where, name: string, change: Partial<Us
   await log.flush();
 }
 
-/** Writes what waits. Never rejects: a lost count breaks nothing. */
-export async function flushUsage(where: Where): Promise<void> {
-  await logs.get(usageFile(where))?.flush();
-}
-
 const logs = new Map<string, UsageLog>();
 
 function logOf(where: Where): UsageLog {
   const path = usageFile(where);
   const log = logs.get(path) ?? new UsageLog(where);
   logs.set(path, log);
+  waitingUsage.set(where.paths.skillsDir, () => log.flush());
   return log;
 }
 

@@ -1,7 +1,12 @@
 // What the model is offered at the top of a conversation: names and one short line each. Rendering is the prompt's business.
+
+import { createHash } from "node:crypto";
+import { mkdir, readFile } from "node:fs/promises";
+import { dirname } from "node:path";
 import { truncateCodePoints } from "../kit/code-points.ts";
+import { writeFileAtomic } from "../kit/files.ts";
 import { unquote } from "../kit/front-matter-plain.ts";
-import { scanForThreats } from "../safety/threats/scan.ts";
+import { SCANNER, scanForThreats } from "../safety/threats/scan.ts";
 import { type Catalogue, categoryTexts, loadCatalogue, type Skill, unshadowed } from "./catalogue.ts";
 import { compare } from "./files.ts";
 import {
@@ -24,6 +29,8 @@ export interface VisibleRequest {
   readonly compact?: readonly string[];
   readonly os?: NodeJS.Platform;
   readonly environments?: ReadonlySet<string>;
+  /** What a scan without findings is kept under for the next start; null: it is not kept. */
+  readonly scanner?: string | null;
 }
 
 export interface VisibleSkills {
@@ -59,7 +66,7 @@ export async function visibleSkills(context: SkillsContext, request: VisibleRequ
   ]);
   const known = cache.get(key);
   cache.delete(key);
-  const visible = known ?? select(catalogue, { ...request, environments, disabled });
+  const visible = known ?? (await select(context, catalogue, { ...request, environments, disabled }));
   cache.set(key, visible);
   for (const oldest of cache.keys()) {
     if (cache.size <= KEPT) break;
@@ -87,31 +94,39 @@ interface Filter extends VisibleRequest {
   readonly disabled: ReadonlySet<string>;
 }
 
-function select(catalogue: Catalogue, filter: Filter): VisibleSkills {
+async function select(context: SkillsContext, catalogue: Catalogue, filter: Filter): Promise<VisibleSkills> {
   const warnings: string[] = [];
   const byCategory = new Map<string, Map<string, string>>();
-  for (const skill of unshadowed(catalogue).filter((skill) => isVisible(skill, filter))) {
+  const texts = categoryTexts(catalogue);
+  const offered = unshadowed(catalogue).filter((skill) => isVisible(skill, filter));
+  const scan = await openScan(context, filter.scanner ?? SCANNER, [
+    ...offered.map(({ description }) => description),
+    ...Object.values(texts),
+  ]);
+  const trusted = (description: string, whose: string) => {
+    const threats = scan.threatsIn(description);
+    if (threats.length === 0) return description;
+    warnings.push(`${whose}: its description is left out of the prompt (${threats.join(", ")})`);
+    return "";
+  };
+  for (const skill of offered) {
     const label = categoryLabel(skill.category);
     const skills = byCategory.get(label) ?? new Map<string, string>();
     byCategory.set(label, skills);
     if (skills.has(skill.name)) continue;
     warnings.push(...skill.problems.map((problem) => `skill ${skill.path}: ${problem}`));
-    skills.set(skill.name, indexDescription(trusted(skill.description, `skill ${skill.path}`, warnings)));
+    skills.set(skill.name, indexDescription(trusted(skill.description, `skill ${skill.path}`)));
   }
-  const texts = categoryTexts(catalogue);
   const categories = [...byCategory]
     .sort(([a], [b]) => compare(a, b))
     .map(([name, skills]) => ({
       name,
-      description: truncateCodePoints(
-        oneLine(trusted(texts[name] ?? "", `category ${name}`, warnings)),
-        CATEGORY_CHARS,
-        "...",
-      ),
+      description: truncateCodePoints(oneLine(trusted(texts[name] ?? "", `category ${name}`)), CATEGORY_CHARS, "..."),
       skills: [...skills]
         .sort(([a], [b]) => compare(a, b))
         .map(([skill, description]) => ({ name: skill, description })),
     }));
+  await scan.keep();
   return { categories, digest: catalogue.digest, warnings };
 }
 
@@ -125,12 +140,37 @@ function isVisible(skill: Skill, { os, environments, disabled, loaded }: Filter)
   );
 }
 
-/** The whole text is looked at before it is cut: what is cut away must not hide what stays. */
-function trusted(description: string, whose: string, warnings: string[]): string {
-  const strong = scanForThreats(description, "context").filter(({ weight }) => weight === "strong");
-  if (strong.length === 0) return description;
-  warnings.push(`${whose}: its description is left out of the prompt (${strong.map(({ id }) => id).join(", ")})`);
-  return "";
+/**
+ * The scan of these texts. Texts that the same scanner found clean in an earlier run are not scanned again: that took a tenth of each start.
+ * The whole text is looked at before it is cut: what is cut away must not hide what stays.
+ */
+async function openScan({ paths, log }: SkillsContext, scanner: string | null, texts: readonly string[]) {
+  const file = paths.at("cache", "code", "clean-skill-descriptions");
+  const digest =
+    scanner &&
+    createHash("sha256")
+      .update(JSON.stringify([scanner, texts]))
+      .digest("hex");
+  const kept = digest !== null && (await readFile(file, "latin1").catch(() => "")) === digest;
+  let found = 0;
+  return {
+    threatsIn(text: string): readonly string[] {
+      if (kept) return [];
+      const strong = scanForThreats(text, "context").filter(({ weight }) => weight === "strong");
+      found += strong.length;
+      return strong.map(({ id }) => id);
+    },
+    /** Nobody depends on it. */
+    async keep(): Promise<void> {
+      if (digest === null || kept || found > 0) return;
+      try {
+        await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+        await writeFileAtomic(file, digest);
+      } catch (error) {
+        log.debug("the scan of skills was not kept", error);
+      }
+    },
+  };
 }
 
 function oneLine(text: string): string {

@@ -3,7 +3,8 @@ import { mkdir, rm, symlink, utimes, writeFile } from "node:fs/promises";
 import { test } from "node:test";
 import { skillTools } from "../../test/support/skill-run.ts";
 import { skillsHome, skillText } from "../../test/support/skills-home.ts";
-import { flushUsage, readUsage } from "../skills/usage.ts";
+import { flushUsage } from "../skills/roots.ts";
+import { readUsage } from "../skills/usage.ts";
 
 test("a list is sorted by category, none first, with whole descriptions", async () => {
   const home = await skillsHome({
