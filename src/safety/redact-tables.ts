@@ -189,7 +189,10 @@ const CODE =
   /(?:[\s,;"'`[*•☐|-]|\\[nrt"]|\d{1,2}[.)][ \t]){1,24}(\d{3,5}(?: \d{3,5}){1,3}|[A-Za-z0-9]{4,12}(?:-[A-Za-z0-9]{4,12}){0,3})(?![\w-])/y;
 const MOST_CODES = 32;
 
+const MAY_NAME_CODES = /[^\x00-\x7f]|code|codi|key/i;
+
 function maskCodes(text: string, marks: Marks): string {
+  if (!MAY_NAME_CODES.test(text)) return text;
   const out: string[] = [];
   let position = 0;
   for (const name of text.matchAll(CODES_NAME)) {
@@ -241,7 +244,10 @@ const ACCOUNT_BEFORE =
   /(?:(?<![\w.+-])|(?<=\\[nrt]))(?:(?:log-?in|user(?:name)?|account|usuario|utilisateur|benutzer)(?: as| is|:|=)? {1,2}[^\s,;"'\\]{1,64}|[\w.+-]{1,64}@[\w.-]{1,128})(?:[,;/]? {1,2}|(?:\r?\n|\\r\\n|\\n) {0,8})(?:(?:and|with|using|the|und|mit|con|avec|y|et) ){0,2}$/i;
 const REACH = 240;
 
+const MAY_NAME_LOGIN = /pass|pwd|pw|kennwort|contrase|cred|login/i;
+
 function maskLogins(text: string, marks: Marks): string {
+  if (!MAY_NAME_LOGIN.test(text)) return text;
   const mask = (whole: string, head: string, written: string) => {
     const value = written.replace(/[.?!:]$/, "");
     // A word is one of the sentence more often, and what has dots and slashes is a file.
