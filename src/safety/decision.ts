@@ -8,6 +8,8 @@ export interface CommandVerdict {
   readonly hardline: boolean;
   /** What it does that a stranger's text may be after. Absent: nothing of that kind was found. */
   readonly effects?: readonly SensitiveEffect[];
+  /** Files that would hold what a secret place holds now. Absent: none. */
+  readonly copies?: readonly string[];
 }
 
 /** Categories that the guard treats in a way of their own. */

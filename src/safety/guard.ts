@@ -76,6 +76,8 @@ const SCRIPT: Concern = {
   forPeople: false,
 };
 
+const MOST_COPIES = 200;
+
 /** Categories for which `always` is not offered. */
 const NEVER_ALWAYS = new Set(["reverse shell", OWN_GUARDS_KEY]);
 
@@ -95,6 +97,8 @@ interface Concern {
 
 export function createGuard(options: GuardOptions): Required<CommandGuard> {
   const { approvals, questions, sessionKey, log } = options;
+  /** Where commands of this session copied keys to; the oldest are forgotten. */
+  const secretCopies = new Set<string>();
 
   return { decide, decideCode, decideOutsideWrite, decideSend, decideLocalPage };
 
@@ -120,6 +124,7 @@ export function createGuard(options: GuardOptions): Required<CommandGuard> {
       ...options.homes,
       sudoPasswordSet: options.sudoPasswordSet(),
       denyGlobs: settings.approvals.deny,
+      secretCopies: [...secretCopies],
       cwd,
     });
     const leaves = outside !== undefined && options.confined?.() === true;
@@ -130,8 +135,15 @@ export function createGuard(options: GuardOptions): Required<CommandGuard> {
       ...(leaves ? [leavingConcern(command, outside.reason)] : []),
       ...foreignConcerns(verdict.effects ?? []),
     ].filter(({ key }) => !isSettled(key, settings));
-    if (open.length === 0 || asksNothing(settings)) return yes;
-    return answerTo(command, open, yes, settings, signal);
+    const isFree = open.length === 0 || asksNothing(settings);
+    const outcome = isFree ? yes : await answerTo(command, open, yes, settings, signal);
+    if (outcome.approved) rememberCopies(verdict.copies ?? []);
+    return outcome;
+  }
+
+  function rememberCopies(paths: readonly string[]): void {
+    for (const path of paths) secretCopies.add(path);
+    for (const path of secretCopies) if (secretCopies.size > MOST_COPIES) secretCopies.delete(path);
   }
 
   async function decideOutsideWrite(path: string, signal: AbortSignal) {

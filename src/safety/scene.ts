@@ -80,6 +80,8 @@ export interface Homes {
   readonly home: string;
   /** The resolved home of the user; folded to `~`. */
   readonly osHome: string;
+  /** Files that earlier lines copied something secret to, as `copies` of their verdicts named them. */
+  readonly secretCopies?: readonly string[];
 }
 
 /** One canonical spelling: `~` for the home, no `//`, `/./` or `x/..`, no slash at the end, lower case. */

@@ -3,6 +3,7 @@
 import { stripAnsi } from "../kit/strip-ansi.ts";
 import { analyseCommand } from "./analysis/analyse.ts";
 import { effectsOf } from "./danger/effects.ts";
+import { copiesMadeBy } from "./danger/secret-reads.ts";
 import { readsPasswordFromInput } from "./danger/system.ts";
 import { type Danger, findDanger, findPathDanger } from "./danger/table.ts";
 import { type ApprovalOutcome, type CommandVerdict, clearCommand, LIMIT_KEY, USER_DENY_KEY } from "./decision.ts";
@@ -31,7 +32,8 @@ export function classifyCommand(command: string, options: ClassifyOptions): Comm
   if (scenes.some(({ tooDeep }) => tooDeep)) return limitExceeded;
   const effects = effectsOf([...scenes, ...located]);
   const verdict = judge(command, { scenes, located, options });
-  return effects.length > 0 ? { ...verdict, effects } : verdict;
+  const copies = [...new Set((located.length > 0 ? located : scenes).flatMap(copiesMadeBy))];
+  return { ...verdict, ...(effects.length > 0 && { effects }), ...(copies.length > 0 && { copies }) };
 }
 
 interface Reading {

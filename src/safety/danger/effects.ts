@@ -67,6 +67,8 @@ const LOOPBACK =
 const NETCATS = /^(?:nc|ncat|netcat|nc\.traditional|nc\.openbsd|telnet|socat)$/;
 const DOWNLOADERS = /^(?:curl|wget|wget2|http|https|xh|xhs|httpie|aria2c|curlie)$/;
 const MAILERS = /^(?:mail|mailx|mutt|neomutt|sendmail|msmtp|swaks|ssmtp|s-nail)$/;
+const SENDERS =
+  /^(?:ftp|lftp|sftp|tftp|ncftp(?:put)?|ftp-upload|wput|smbclient|cadaver|dig|nslookup|host|drill|ping|ngrok|cloudflared|bore|gist|pastebinit|ix|sprunge|termbin|telegram-send|slackcat|ffsend|onionshare-cli|transfer|gdrive|mega-put|s5cmd)$/;
 const REMOTE = /^(?!\/|\.{1,2}\/|~|[a-z]:\\)(?:[\w.-]+@)?[\w.-]+:(?!\/\/)|^rsync:\/\//i;
 
 const CURL = {
@@ -105,14 +107,11 @@ export function reachesOut(invocation: Invocation): boolean {
   const args = argTexts(invocation);
   if (DOWNLOADERS.test(program)) return !isLocal(readOptions(args, CURL).operands);
   if (NETCATS.test(program)) return !isLocal(readOptions(args, { short: "pswiqX" }).operands.slice(0, 1));
-  if (
-    MAILERS.test(program) ||
-    /^(?:ftp|lftp|sftp|tftp|dig|nslookup|host|drill|ping|ngrok|cloudflared|gist)$/.test(program)
-  )
-    return true;
+  if (MAILERS.test(program) || SENDERS.test(program)) return true;
   if (program === "scp" || program === "rsync" || program === "rclone") return args.some((arg) => REMOTE.test(arg));
   if (program === "ssh" || codeTalksOut(invocation)) return true;
   if (program === "openssl") return args[0] === "s_client";
+  if (program === "git") return args.includes("send-email");
   return invocation.redirects.some(({ target }) => /^\/dev\/(?:tcp|udp)\//.test(target)) || sendsByVerb(invocation);
 }
 
@@ -156,6 +155,7 @@ const VERBS: Readonly<Record<string, RegExp>> = {
   vsce: /^publish/,
   svn: /^(?:commit|ci|import)/,
   hg: /^push/,
+  ...Object.fromEntries(["kubectl", "oc"].map((name) => [name, /^cp /])),
 };
 
 function sendsByVerb(invocation: Invocation): boolean {

@@ -8,10 +8,11 @@ import { oncePerScene, optionsOf, programRule, type RuleGroup, type Scene, setSc
 import { chmodRun, decodedCode, inlineCode, isReverseShell, remoteCode, runsDownloadedFile } from "./code.ts";
 import { destroyers, publishing } from "./destroyers.ts";
 import { copiesAndEdits, deletion, disk, massDelete, permissions, sensitiveWrites } from "./files.ts";
-import { laterStarts, secretReads } from "./guarded-places.ts";
+import { laterStarts } from "./guarded-places.ts";
 import { loaders } from "./loaders.ts";
 import { ownGuards, ownProcess } from "./own.ts";
 import { prepared } from "./prepared.ts";
+import { secretReads } from "./secret-reads.ts";
 import { containers, git, gitCommand, sql, sudo, system, windows } from "./system.ts";
 import { unseen } from "./unseen.ts";
 
