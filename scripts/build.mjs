@@ -113,9 +113,30 @@ function builtinsOnDemand(source) {
       .split(",")
       .map((name) => name.trim())
       .filter((name) => name !== "" && !name.startsWith("type "));
+    if (builtin === STARTS_PROGRAMS) return values.map((name) => `const ${name} = ${whenCalled(name)};`).join(" ");
     return values.length === 0 ? "" : `const { ${values.join(", ").replaceAll(" as ", ": ")} } = ${fetched};`;
   });
 }
+
+// Most runs start no other program, and what Node needs for it takes 2 ms and 5 MB: fetched by the first call.
+const STARTS_PROGRAMS = '"node:child_process"';
+const whenCalled = (name) => `(...args) => process.getBuiltinModule(${STARTS_PROGRAMS}).${name}(...args)`;
+
+/** It can run sub-commands that are programs of their own; none of ours is. */
+const commanderAlone = {
+  name: "commander-alone",
+  setup(bundler) {
+    bundler.onLoad({ filter: /[\\/]commander[\\/]lib[\\/]command\.js$/ }, async ({ path }) => {
+      const text = await readFile(path, "utf8");
+      const contents = text.replace(
+        "import childProcess from 'node:child_process';",
+        `const childProcess = { spawn: ${whenCalled("spawn")} };`,
+      );
+      if (contents === text) throw new Error(`${path} imports node:child_process in another way now`);
+      return { contents, loader: "js" };
+    });
+  },
+};
 
 /** A CommonJS package that is a file of its own exports nothing but `default` there; Node gives it its names as well. */
 function namesOfPackages(source) {
@@ -168,7 +189,7 @@ const result = await build({
   minify: true,
   legalComments: "none",
   external: ["@lydell/node-pty", "@vscode/ripgrep", "playwright-core"],
-  plugins: [toolIndex, lazyInside, englishOnly],
+  plugins: [toolIndex, lazyInside, englishOnly, commanderAlone],
   metafile: true,
   write: false,
   logLevel: "warning",
@@ -188,7 +209,8 @@ async function asScript(text) {
     { format: "cjs", platform: "node", target: "node24", minify: true, define: { "import.meta.url": "__fileUrl" } },
   );
   const url = 'const __fileUrl=process.getBuiltinModule("node:url").pathToFileURL(__filename).href;';
-  return `"use strict";${code.includes("__fileUrl") ? url : ""}${code}`;
+  // As the loader runs it: put around the text when it is loaded, the function would make a second copy of it in memory.
+  return `(function(exports,require,module,__filename,__dirname){"use strict";${code.includes("__fileUrl") ? url : ""}${code}\n})`;
 }
 
 const parts = new Set(result.outputFiles.map(({ path }) => `"./${relative(dist, path)}"`));

@@ -5,17 +5,20 @@ import { type TestContext, test } from "node:test";
 import { type TempTree, tempTree } from "../../test/support/temp-tree.ts";
 import { keptCodeFile, scriptLoader } from "./script-loader.ts";
 
+const asFunction = (text: string) => `(function(exports,require,module,__filename,__dirname){${text}\n})`;
+
 /** A build of three files; `said` is what ran, in order. */
 async function build(t: TestContext): Promise<TempTree & { said: string[]; kept: string }> {
   const said: string[] = [];
   Object.assign(globalThis, { saidByScripts: said });
   t.after(() => Reflect.deleteProperty(globalThis, "saidByScripts"));
   const tree = await tempTree(t, {
-    "main.cjs": `"use strict"; saidByScripts.push("main"); exports.early = 1; const part = require("./part.cjs");
+    "main.cjs":
+      asFunction(`"use strict"; saidByScripts.push("main"); exports.early = 1; const part = require("./part.cjs");
       module.exports = { twice: (n) => part.twice(n), name: __filename, folder: __dirname, of: require("node:path").sep,
-      later: () => import("./late.mjs") };`,
-    "part.cjs": `saidByScripts.push("part, main has " + Object.keys(require("./main.cjs")));
-      exports.twice = (n) => { saidByScripts.push("twice"); return 2 * n; };`,
+      later: () => import("./late.mjs") };`),
+    "part.cjs": asFunction(`saidByScripts.push("part, main has " + Object.keys(require("./main.cjs")));
+      exports.twice = (n) => { saidByScripts.push("twice"); return 2 * n; };`),
     "late.mjs": "export const late = true;",
   });
   return Object.assign(tree, { said, kept: tree.at("kept", "code") });
@@ -60,7 +63,7 @@ test("code is kept once, for its owner alone, and used by the next run", async (
 
 test("a file that joins later is kept with the others", async (t) => {
   const tree = await build(t);
-  await writeFile(tree.at("other.cjs"), "exports.other = () => 1;");
+  await writeFile(tree.at("other.cjs"), asFunction("exports.other = () => 1;"));
   const first = scriptLoader(tree.root, tree.kept);
   first.load("main.cjs");
   first.keep();

@@ -52,11 +52,12 @@ export function scriptLoader(folder: string, keptFile: string | null): ScriptLoa
     if (before) return before.module.exports;
     const filename = join(folder, name);
     const cachedData = kept?.codeOf(name);
-    const script = new Script(
-      // The build escapes whatever is not ASCII.
-      `(function (exports, require, module, __filename, __dirname) {${readFileSync(filename, "latin1")}\n})`,
-      { filename, cachedData, importModuleDynamically: constants.USE_MAIN_CONTEXT_DEFAULT_LOADER },
-    );
+    // The build escapes whatever is not ASCII, and makes each file one function with the parameters of Node's own modules.
+    const script = new Script(readFileSync(filename, "latin1"), {
+      filename,
+      cachedData,
+      importModuleDynamically: constants.USE_MAIN_CONTEXT_DEFAULT_LOADER,
+    });
     isNew ||= cachedData === undefined || script.cachedDataRejected === true;
     const module = { exports: {} };
     loaded.set(name, { script, module });
