@@ -140,7 +140,7 @@ const SCENES = {
     await screen.waitFor("more; type to search");
     await shot("setup-providers");
     await screen.say("another open");
-    await screen.waitFor("Address of the server");
+    await screen.waitFor("Server URL");
     await screen.say(url);
     await screen.waitFor(/API key for|Which model/);
     await pause(500);
@@ -193,7 +193,7 @@ const SCENES = {
     await pause(1500);
     await shot("shell-line");
     await screen.say("/undo now");
-    await screen.waitFor("taken back");
+    await screen.waitFor("↶");
     await shot("undo");
     await screen.press("C-u");
     await screen.say("/quit");
@@ -209,21 +209,20 @@ const SCENES = {
   async questions({ start, shot }) {
     const { screen } = await start();
     await screen.say("clean up the build folder");
-    await screen.waitFor("do not run");
+    await screen.waitFor(/^ *❯? *5\. /m);
     await pause(300);
     await shot("approval");
     await screen.press("Escape");
-    await screen.waitFor("not allowed");
-    await pause(500);
+    await pause(1500);
     await shot("approval-denied");
     await screen.say("which colour should it have");
-    await screen.waitFor("the colour of the brand");
+    await screen.waitFor(/^ *❯? *4\. /m);
     await pause(300);
     await shot("clarify");
     await screen.press("Escape");
     await pause(800);
     await screen.say("/new");
-    await screen.waitFor(/Cancel|cancel/);
+    await screen.waitFor(/^ *❯? *3\. /m);
     await pause(300);
     await shot("confirm");
   },
@@ -294,7 +293,7 @@ const SCENES = {
   async plain({ start, shot }) {
     const { screen } = await start({ args: ["--plain"], ready: /^>/m });
     await screen.say("clean up the build folder");
-    await screen.waitFor("do not run");
+    await screen.waitFor(/^ *4\. /m);
     await shot("plain");
   },
   async command_line({ start, shot }) {
@@ -444,7 +443,7 @@ async function record({ start, frames }) {
   await screen.press("Escape");
   await screen.waitForGone("Esc closes");
   await screen.say("clean up the build folder");
-  await seen(/do not run/, 3);
+  await seen(/^ *❯? *5\. /m, 3);
 }
 
 /** The pictures of the documentation, small and few. */

@@ -138,11 +138,11 @@ export function usageTable(rows: ReadonlyMap<string, UsageTotals>, columns: numb
       [purpose.padEnd(first), ...figures.map((text, at) => text.padStart(widths[at] ?? 0))].join("  "),
     );
   };
-  for (let most = COLUMNS.length; most > 0; most--) {
+  for (let most = COLUMNS.length; most >= 0; most--) {
     const lines = table(most);
     if (lines.every((line) => line.length <= columns)) return lines;
   }
-  return table(0);
+  return table(-1);
 }
 
 /** An unknown cost is never shown as 0. */

@@ -32,5 +32,6 @@ test("a wide terminal has every column, a narrow one those that fit, and no row 
     );
     assert.match(lines[1] ?? "", /^main +.*295 .*\$0\.00 \(included\)$/);
   }
+  assert.deepEqual(usageTable(rows, 40).slice(0, 2), ["purpose           cost", "main              $0.00 (included)"]);
   assert.equal(usageTable(rows, 50)[0], "purpose           calls  output  cost");
 });

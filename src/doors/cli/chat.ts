@@ -1,5 +1,7 @@
 // `hermes` and `hermes chat`: one answer for a script, one turn for a person, or the interactive screen.
+
 import { resolve } from "node:path";
+import { said } from "../../home/language/words.ts";
 import type { ChatRequest } from "../typed-input.ts";
 import type { ChatOptions } from "./argv.ts";
 import { type CliContext, ExitError, readAll } from "./context.ts";
@@ -107,12 +109,13 @@ async function refuseUnknownSession(options: ChatOptions, ctx: CliContext): Prom
 async function askForTrust({ home, io, cwd, clock }: CliContext): Promise<void> {
   const { folder, standing } = home.folders.standing(cwd);
   if (standing !== "unknown" || home.unwritable !== null || !io.stdinIsTerminal) return;
-  io.err(
+  const { wrapColumns } = await import("../terminal-text.ts");
+  const text =
     `\nThis folder is new to Hermes: ${home.display(folder)}\n` +
-      "  t  trust it: plugins, servers and programs of this folder may load and run\n" +
-      "  l  look only: nothing in this folder loads or runs on its own\n" +
-      "  q  quit\n",
-  );
+    "  t  trust it: plugins, servers and programs of this folder may load and run\n" +
+    "  l  look only: nothing in this folder loads or runs on its own\n" +
+    "  q  quit\n";
+  io.err(wrapColumns(said(text), io.columns).join("\n"));
   let answer: string | undefined;
   while (answer === undefined) {
     const typed = await io.question("Trust this folder? [t/L/q] ");

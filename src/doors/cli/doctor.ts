@@ -1,6 +1,7 @@
 // `hermes doctor`: finds what is wrong, says how to fix it, and does the harmless part itself.
 
 import type { Command } from "commander";
+import { said } from "../../home/language/words.ts";
 import { hermesCommand } from "../../home/paths.ts";
 import { messageOf } from "../../kit/errors.ts";
 import { plural } from "../../kit/formats.ts";
@@ -63,7 +64,7 @@ async function diagnose(ctx: CliContext, options: { readonly json?: true; readon
     for (const line of fixed) ctx.io.out(`✓ fixed: ${line}\n`);
     if (fixed.length > 0) ctx.io.out("\n");
     const text = reports.map(section).join("\n\n");
-    const shown = ctx.io.stdoutIsTerminal ? wrapColumns(text, ctx.io.columns).join("\n") : text;
+    const shown = ctx.io.stdoutIsTerminal ? wrapColumns(said(text), ctx.io.columns).join("\n") : text;
     ctx.io.out(`${shown}\n\n${closing(findings, count("warn"), options.fix)}`);
   }
   if (broken > 0) throw new ExitError(1, options.json ? "" : `${plural(broken, "problem")} found.`);
