@@ -40,7 +40,7 @@ interface LaneRow {
  * The first session of a conversation. Compressions stay in its lane, and what was delegated from it is written under its lease; a branch
  * is a lane of its own.
  */
-function laneOf(core: StoreCore, sessionId: string): string {
+export function laneOf(core: StoreCore, sessionId: string): string {
   const seen = new Set<string>();
   for (let current = sessionId; ; ) {
     const [root = current] = conversationOf(core, current);
@@ -66,7 +66,7 @@ function readLane(core: StoreCore, lane: string): LaneRow | undefined {
   );
 }
 
-function databaseNow(core: StoreCore): number {
+export function databaseNow(core: StoreCore): number {
   return core.db.get<{ now: number }>("SELECT unixepoch('subsec') AS now")?.now ?? core.now();
 }
 

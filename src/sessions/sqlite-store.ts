@@ -42,6 +42,7 @@ import {
 import { type SessionStore, StoreError } from "./store.ts";
 import { assignTitle, idFromPrefix, idOfTitle, nextTitleAfter } from "./titles.ts";
 import { findMessage, viewAnchored, windowAround } from "./views.ts";
+import type { WorkStore } from "./work.ts";
 
 const READS = {
   questions: readQuestions,
@@ -106,6 +107,7 @@ interface SqliteStoreSettings {
 
 export function createSqliteStore(core: StoreCore, settings: SqliteStoreSettings): SessionStore {
   const { sessionsDir } = settings;
+  let work: Promise<WorkStore> | undefined;
   const prune: SessionStore["prune"] = async (filter, options = {}) => {
     const gone = await pruneSessions(core, sessionsDir, filter, options);
     if (options.vacuum && gone.length > 0 && !options.dryRun && !options.archiveOnly) await vacuumIfAlone(core);
@@ -157,6 +159,11 @@ export function createSqliteStore(core: StoreCore, settings: SqliteStoreSettings
       if (!(await claimAutoPrune(core, minIntervalHours))) return null;
       const empty = await removeEmptySessions(core);
       return [...empty, ...(await prune({ olderThanDays: retentionDays }, { vacuum }))];
+    },
+    async work() {
+      const { openSqliteWork } = await import("./work/open.ts"); // most homes have no chats
+      work ??= openSqliteWork(core);
+      return work;
     },
     health: async () => readHealth(core),
     optimize: (onProgress = () => undefined) => optimizeFile(core, onProgress),

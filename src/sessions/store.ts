@@ -4,6 +4,7 @@ import type { CallRecord, CostStatus, Ledger, SpendingScope } from "../llm/gate.
 import type { HistoryMessage } from "../llm/messages.ts";
 import type { ApprovalTable, OpenQuestion } from "../safety/approvals.ts";
 import type { Insights, InsightsQuery } from "./insights.ts";
+import type { WorkStore } from "./work.ts";
 
 /** Why a session ended. The first reason wins. */
 export type EndReason =
@@ -390,6 +391,8 @@ export interface SessionStore extends Ledger, ApprovalTable {
   optimize(onProgress?: (text: string) => void): Promise<{ readonly bytesBefore: number; readonly bytesAfter: number }>;
   /** A consistent copy while others write. The target must not exist. */
   backup(path: string): Promise<void>;
+  /** Messages that wait and answers that are promised, for the doors that have them. */
+  work(): Promise<WorkStore>;
   /** Facts for `hermes doctor`; never throws. */
   health(): Promise<readonly { readonly ok: boolean; readonly text: string; readonly fix?: string }[]>;
   close(): Promise<void>;

@@ -1,0 +1,245 @@
+// Messages that wait: stored before the platform is told, taken under the lease of their conversation, ended with their answer.
+import { parseJson } from "../../kit/json.ts";
+import type { StoreCore } from "../core.ts";
+import { assertLease, databaseNow, heldByOther, laneOf, takeLane } from "../lanes.ts";
+import { appendTo } from "../messages.ts";
+import type { LaneToken, Leased } from "../store.ts";
+import type {
+  ChangeKind,
+  Control,
+  Cursor,
+  Finish,
+  InboxEvent,
+  InboxRow,
+  Route,
+  TakeAnswer,
+  WorkStore,
+} from "../work.ts";
+import { promisePart } from "./outbox.ts";
+
+const INBOX = `SELECT id, session_key AS sessionKey, platform, account, update_id AS updateId, kind, event, lane, message_id AS messageId,
+  attempts, received_at AS receivedAt FROM inbox`;
+
+function inboxRows(core: StoreCore, where: string, ...values: (string | number)[]): InboxRow[] {
+  const rows = core.db.all<InboxRow & { readonly event: string }>(`${INBOX} ${where}`, ...values);
+  return rows.map((row) => ({ ...row, event: parseJson(row.event) }));
+}
+
+export function acceptEvents(
+  core: StoreCore,
+  events: readonly InboxEvent[],
+  cursor: Cursor | undefined,
+): (number | null)[] {
+  const now = databaseNow(core);
+  const ids = events.map(({ sessionKey, platform, account, updateId, kind, event }) => {
+    const { changes, lastId } = core.db.run(
+      `INSERT INTO inbox (session_key, platform, account, update_id, kind, event, received_at)
+       SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7 WHERE NOT EXISTS (
+         SELECT 1 FROM cursors, json_each(recent_ids) WHERE platform = ?2 AND account = ?3 AND json_each.value = ?4)
+       ON CONFLICT (platform, account, update_id) DO NOTHING`,
+      ...[sessionKey, platform, account, updateId, kind, JSON.stringify(event ?? null), now],
+    );
+    if (changes === 0) return null;
+    noteChange(core, "message", sessionKey, `inbox:${lastId}`);
+    return lastId;
+  });
+  if (cursor)
+    core.db.run(
+      `INSERT INTO cursors (platform, account, cursor) VALUES (?, ?, ?)
+       ON CONFLICT (platform, account) DO UPDATE SET cursor = excluded.cursor`,
+      ...[cursor.platform, cursor.account, cursor.cursor],
+    );
+  return ids;
+}
+
+export function cursorOf(core: StoreCore, platform: string, account: string): string | null {
+  const row = core.db.get<{ cursor: string | null }>(
+    "SELECT cursor FROM cursors WHERE platform = ? AND account = ?",
+    ...[platform, account],
+  );
+  return row?.cursor ?? null;
+}
+
+export function replaceEvent(
+  core: StoreCore,
+  { platform, account, updateId }: Pick<InboxEvent, "platform" | "account" | "updateId">,
+  event: unknown,
+): boolean {
+  const { changes } = core.db.run(
+    `UPDATE inbox SET event = ? WHERE platform = ? AND account = ? AND update_id = ? AND state = 'queued' AND lane IS NULL`,
+    ...[JSON.stringify(event ?? null), platform, account, updateId],
+  );
+  return changes > 0;
+}
+
+export function waitingRows(core: StoreCore, limit = 1000): Map<string, readonly InboxRow[]> {
+  const byChat = new Map<string, InboxRow[]>();
+  for (const row of inboxRows(core, "WHERE state = 'queued' ORDER BY id")) {
+    const chat = byChat.get(row.sessionKey);
+    if (chat) chat.push(row);
+    else if (byChat.size < limit) byChat.set(row.sessionKey, [row]);
+  }
+  const isGoal = ({ kind }: InboxRow) => Number(kind === "goal");
+  for (const rows of byChat.values()) rows.sort((one, other) => isGoal(one) - isGoal(other) || one.id - other.id);
+  return byChat;
+}
+
+/** Of a list of ids, the rows that are still to be worked on. */
+function queued(core: StoreCore, ids: readonly number[]): InboxRow[] {
+  return inboxRows(
+    core,
+    "WHERE state = 'queued' AND id IN (SELECT value FROM json_each(?)) ORDER BY id",
+    JSON.stringify(ids),
+  );
+}
+
+export function takeRows(
+  core: StoreCore,
+  sessionId: string,
+  ids: readonly number[],
+  holder: string,
+  options: Parameters<WorkStore["take"]>[3],
+): TakeAnswer {
+  const lane = laneOf(core, sessionId);
+  // A row that another conversation began is in its hands for as long as somebody works on that one.
+  const rows = queued(core, ids).filter(
+    (row) => !row.lane || row.lane === lane || !heldByOther(core, row.lane, holder),
+  );
+  if (rows.length === 0) return { type: "gone" };
+  const answer = takeLane(core, sessionId, holder, options);
+  if (answer.type !== "taken") return answer;
+  const mine = JSON.stringify(rows.map(({ id }) => id));
+  core.db.run("UPDATE inbox SET lane = ? WHERE id IN (SELECT value FROM json_each(?))", lane, mine);
+  return { ...answer, rows: rows.map((row) => ({ ...row, lane })) };
+}
+
+/** The rows of a lease, with the lease looked at. */
+function ofLease(core: StoreCore, lease: LaneToken, ids: readonly number[]): InboxRow[] {
+  assertLease(core, lease.lane, { lease });
+  return queued(core, ids).filter(({ lane }) => lane === lease.lane);
+}
+
+export function beginTurn(
+  core: StoreCore,
+  lease: LaneToken,
+  { sessionId, ids, messages }: Parameters<WorkStore["begin"]>[1],
+): readonly number[] {
+  const rows = ofLease(core, lease, ids);
+  if (rows.some(({ messageId }) => messageId !== null)) return [];
+  const stored = appendTo(core, sessionId, messages, { lease });
+  const last = stored.at(-1);
+  if (last === undefined) return stored;
+  for (const { id, sessionKey } of rows) {
+    core.db.run("UPDATE inbox SET message_id = ? WHERE id = ?", last, id);
+    noteChange(core, "message", sessionKey, `message:${last}`);
+  }
+  return stored;
+}
+
+export function countAttempt(core: StoreCore, lease: LaneToken, ids: readonly number[], by: 1 | -1): number {
+  let most = 0;
+  for (const { id, attempts } of ofLease(core, lease, ids)) {
+    const now = Math.max(0, attempts + by);
+    core.db.run("UPDATE inbox SET attempts = ? WHERE id = ?", now, id);
+    most = Math.max(most, now);
+  }
+  return most;
+}
+
+export function finishTurn(
+  core: StoreCore,
+  lease: LaneToken,
+  { sessionId, append, done, outbox, route }: Finish,
+): void {
+  assertLease(core, sessionId, { lease });
+  const stored = append.length > 0 ? appendTo(core, sessionId, append, { lease }) : [];
+  const ended = done.flatMap(({ id, outcome }) => {
+    const [row] = ofLease(core, lease, [id]);
+    if (row) endRow(core, id, "done", outcome);
+    return row ? [row] : [];
+  });
+  for (const part of outbox) promisePart(core, part);
+  if (route) writeRoute(core, route.scope, route);
+  for (const key of new Set(ended.map(({ sessionKey }) => sessionKey)))
+    if (stored.length > 0) noteChange(core, "message", key, `message:${stored.at(-1)}`);
+}
+
+function endRow(core: StoreCore, id: number, state: "done" | "dead", outcome: string | null): void {
+  core.db.run(
+    "UPDATE inbox SET state = ?, outcome = ?, done_at = ? WHERE id = ?",
+    ...[state, outcome, databaseNow(core), id],
+  );
+}
+
+export function settleRows(
+  core: StoreCore,
+  ids: readonly number[],
+  outcome: Parameters<WorkStore["settle"]>[1],
+  { lease, outbox = [], route }: Leased & Pick<Partial<Finish>, "outbox" | "route"> = {},
+): readonly number[] {
+  if (lease) assertLease(core, lease.lane, { lease });
+  const rows = queued(core, ids);
+  for (const { id } of rows)
+    endRow(core, id, outcome === "dead" ? "dead" : "done", outcome === "dead" ? null : outcome);
+  for (const part of outbox) promisePart(core, part);
+  if (route) writeRoute(core, route.scope, route);
+  return rows.map(({ id }) => id);
+}
+
+// Controls, routes, changes.
+
+export function addControl(core: StoreCore, lane: string, kind: Control["kind"], payload: unknown): void {
+  const { lastId } = core.db.run(
+    "INSERT INTO controls (lane, kind, payload, created_at) VALUES (?, ?, ?, ?)",
+    ...[lane, kind, JSON.stringify(payload ?? null), databaseNow(core)],
+  );
+  noteChange(core, "control", null, `control:${lastId}`);
+}
+
+export function takeControls(core: StoreCore, lease: LaneToken): Control[] {
+  assertLease(core, lease.lane, { lease });
+  const rows = core.db.all<Control & { readonly payload: string }>(
+    "SELECT id, lane, kind, payload FROM controls WHERE lane = ? AND taken_at IS NULL ORDER BY id",
+    lease.lane,
+  );
+  const now = databaseNow(core);
+  for (const { id } of rows) core.db.run("UPDATE controls SET taken_at = ? WHERE id = ?", now, id);
+  return rows.map((row) => ({ ...row, payload: parseJson(row.payload) }));
+}
+
+export function routeRows(core: StoreCore, where: string, ...values: string[]): Route[] {
+  const rows = core.db.all<{ session_key: string; entry_json: string; updated_at: number }>(
+    `SELECT session_key, entry_json, updated_at FROM gateway_routing WHERE ${where} ORDER BY session_key`,
+    ...values,
+  );
+  return rows.flatMap(({ session_key, entry_json, updated_at }) => {
+    const entry = parseJson(entry_json);
+    if (entry === null || typeof entry !== "object" || Array.isArray(entry)) return [];
+    return [{ sessionKey: session_key, entry: entry as Route["entry"], updatedAt: updated_at }]; // checked on the line above
+  });
+}
+
+export function writeRoute(
+  core: StoreCore,
+  scope: string,
+  { sessionKey, entry }: Pick<Route, "sessionKey" | "entry">,
+  expected?: number | null,
+): boolean {
+  const there = routeRows(core, "scope = ? AND session_key = ?", scope, sessionKey)[0]?.updatedAt ?? null;
+  if (expected !== undefined && there !== expected) return false;
+  // Later than what was read, however fast the writes come.
+  const now = Math.max(databaseNow(core), (there ?? 0) + 0.001);
+  core.db.run(
+    `INSERT INTO gateway_routing (scope, session_key, entry_json, updated_at) VALUES (?, ?, ?, ?)
+     ON CONFLICT (scope, session_key) DO UPDATE SET entry_json = excluded.entry_json, updated_at = excluded.updated_at`,
+    ...[scope, sessionKey, JSON.stringify(entry), now],
+  );
+  return true;
+}
+
+export function noteChange(core: StoreCore, kind: ChangeKind, sessionKey: string | null, ref: string): void {
+  core.db.run(
+    "INSERT INTO changes (at, kind, session_key, ref) VALUES (?, ?, ?, ?)",
+    ...[databaseNow(core), kind, sessionKey, ref],
+  );
+}

@@ -1,0 +1,171 @@
+// The work of a home in its SQLite file. The tables are made with their first use: a home without chats has none of them.
+import { parseJson } from "../../kit/json.ts";
+import type { StoreCore } from "../core.ts";
+import { databaseNow } from "../lanes.ts";
+import type { Change, WorkCounts, WorkStore } from "../work.ts";
+import {
+  acceptEvents,
+  addControl,
+  beginTurn,
+  countAttempt,
+  cursorOf,
+  finishTurn,
+  noteChange,
+  replaceEvent,
+  routeRows,
+  settleRows,
+  takeControls,
+  takeRows,
+  waitingRows,
+  writeRoute,
+} from "./inbox.ts";
+import {
+  beginSend,
+  canonical,
+  dueRows,
+  interruptedSends,
+  nextDue,
+  outboxRows,
+  promisePart,
+  releaseBot,
+  renewBot,
+  settleSend,
+  takeBot,
+} from "./outbox.ts";
+
+const TABLES = [
+  `CREATE TABLE IF NOT EXISTS gateway_routing (scope TEXT NOT NULL, session_key TEXT NOT NULL, entry_json TEXT NOT NULL, updated_at REAL NOT NULL,
+     PRIMARY KEY (scope, session_key))`,
+  `CREATE TABLE IF NOT EXISTS inbox (id INTEGER PRIMARY KEY AUTOINCREMENT, session_key TEXT NOT NULL, platform TEXT NOT NULL, account TEXT NOT NULL,
+     update_id TEXT NOT NULL, kind TEXT NOT NULL, event TEXT NOT NULL, lane TEXT, message_id INTEGER, attempts INTEGER NOT NULL DEFAULT 0,
+     state TEXT NOT NULL DEFAULT 'queued', outcome TEXT, received_at REAL NOT NULL, done_at REAL, UNIQUE (platform, account, update_id))`,
+  "CREATE INDEX IF NOT EXISTS inbox_queued ON inbox (id) WHERE state = 'queued'",
+  `CREATE TABLE IF NOT EXISTS outbox (id INTEGER PRIMARY KEY AUTOINCREMENT, cause TEXT NOT NULL, part INTEGER NOT NULL, platform TEXT NOT NULL,
+     account TEXT NOT NULL, target TEXT NOT NULL, payload TEXT NOT NULL, state TEXT NOT NULL DEFAULT 'pending', attempts INTEGER NOT NULL DEFAULT 0,
+     not_before REAL NOT NULL DEFAULT 0, platform_message_id TEXT, error TEXT, created_at REAL NOT NULL, sent_at REAL, UNIQUE (cause, part))`,
+  "CREATE INDEX IF NOT EXISTS outbox_open ON outbox (platform, account, target, id) WHERE state IN ('pending', 'sending')",
+  `CREATE TABLE IF NOT EXISTS cursors (platform TEXT NOT NULL, account TEXT NOT NULL, cursor TEXT, recent_ids TEXT NOT NULL DEFAULT '[]',
+     PRIMARY KEY (platform, account))`,
+  "CREATE TABLE IF NOT EXISTS adapter_leases (bot TEXT PRIMARY KEY, holder TEXT, token INTEGER NOT NULL, expires REAL)",
+  `CREATE TABLE IF NOT EXISTS controls (id INTEGER PRIMARY KEY AUTOINCREMENT, lane TEXT NOT NULL, kind TEXT NOT NULL, payload TEXT,
+     created_at REAL NOT NULL, taken_at REAL)`,
+  `CREATE TABLE IF NOT EXISTS changes (id INTEGER PRIMARY KEY AUTOINCREMENT, at REAL NOT NULL, kind TEXT NOT NULL, session_key TEXT, ref TEXT NOT NULL)`,
+];
+
+const REMEMBERED_IDS = 1000;
+const KEPT_CHANGES = 10_000;
+const DAY = 86_400;
+
+/** All operations on the tables, made here if they are not there. */
+export async function openSqliteWork(core: StoreCore): Promise<WorkStore> {
+  if (!core.db.readOnly)
+    await core.write(() => {
+      for (const sql of TABLES) core.db.exec(sql);
+    });
+  const read = <T>(work: () => T) => core.read(work);
+  const write = <T>(work: () => T) => core.write(work, "transcript");
+  return {
+    accept: (events, cursor) => write(() => acceptEvents(core, events, cursor)),
+    cursor: (platform, account) => read(() => cursorOf(core, platform, account)),
+    replaceEvent: (of, event) => write(() => replaceEvent(core, of, event)),
+    waiting: (options) => read(() => waitingRows(core, options?.limit)),
+    take: (sessionId, ids, holder, options) => write(() => takeRows(core, sessionId, ids, holder, options)),
+    begin: (lease, turn) => write(() => beginTurn(core, lease, turn)),
+    asked: (lease, ids) => write(() => countAttempt(core, lease, ids, 1)),
+    async unasked(lease, ids) {
+      await write(() => countAttempt(core, lease, ids, -1));
+    },
+    finish: (lease, end) => write(() => finishTurn(core, lease, end)),
+    settle: (ids, outcome, options) => write(() => settleRows(core, ids, outcome, options)),
+    promise: (parts) => write(() => parts.map((part) => promisePart(core, part))),
+    due: (platform, account) => read(() => dueRows(core, platform, account)),
+    interruptedSends: (platform, account, lease) => write(() => interruptedSends(core, platform, account, lease)),
+    sending: (id, lease) => write(() => beginSend(core, id, lease)),
+    settleSend: (id, outcome, lease) => write(() => settleSend(core, id, outcome, lease)),
+    outboxRow: (id) => read(() => outboxRows(core, "WHERE id = ?", id)[0] ?? null),
+    nextDue: (platform, account) => read(() => nextDue(core, platform, account)),
+    takeBot: (bot, holder, options) => write(() => takeBot(core, bot, holder, options?.seconds)),
+    renewBot: (lease, options) => write(() => renewBot(core, lease, options?.seconds)),
+    releaseBot: (lease) => write(() => releaseBot(core, lease)),
+    control: (lane, kind, payload) => write(() => addControl(core, lane, kind, payload)),
+    takeControls: (lease) => write(() => takeControls(core, lease)),
+    route: (scope, key) => read(() => routeRows(core, "scope = ? AND session_key = ?", scope, key)[0] ?? null),
+    routes: (scope) => read(() => routeRows(core, "scope = ?", scope)),
+    setRoute: (scope, route, expected) => write(() => writeRoute(core, scope, route, expected)),
+    removeRoute: (scope, key) =>
+      write(() => void core.db.run("DELETE FROM gateway_routing WHERE scope = ? AND session_key = ?", scope, key)),
+    note: (kind, sessionKey, ref) => write(() => noteChange(core, kind, sessionKey, ref)),
+    changes: (sinceId, options) => read(() => changesSince(core, sinceId, options?.limit)),
+    lastChange: () => read(() => core.db.get<{ id: number | null }>("SELECT MAX(id) AS id FROM changes")?.id ?? 0),
+    counts: () => read(() => countWork(core)),
+    deadLetters: (options) =>
+      read(() => outboxRows(core, "WHERE state = 'dead' ORDER BY id DESC LIMIT ?", options?.limit ?? 50)),
+    sweep: () => write(() => sweep(core)),
+  };
+}
+
+function changesSince(core: StoreCore, sinceId: number, limit = 1000): Change[] {
+  return core.db.all<Change>(
+    "SELECT id, at, kind, session_key AS sessionKey, ref FROM changes WHERE id > ? ORDER BY id LIMIT ?",
+    ...[sinceId, limit],
+  );
+}
+
+// How much there is, and what is forgotten.
+
+function countWork(core: StoreCore): WorkCounts {
+  const count = (sql: string) => core.db.get<{ n: number; at: number | null }>(sql) ?? { n: 0, at: null };
+  const waiting = count("SELECT COUNT(*) AS n, MIN(received_at) AS at FROM inbox WHERE state = 'queued'");
+  const unsent = count("SELECT COUNT(*) AS n, MIN(created_at) AS at FROM outbox WHERE state IN ('pending', 'sending')");
+  const sending = count("SELECT COUNT(*) AS n, NULL AS at FROM outbox WHERE state = 'sending'").n;
+  return {
+    inbox: {
+      queued: waiting.n,
+      oldest: waiting.at,
+      dead: count("SELECT COUNT(*) AS n, NULL AS at FROM inbox WHERE state = 'dead'").n,
+    },
+    outbox: {
+      pending: unsent.n - sending,
+      sending,
+      oldest: unsent.at,
+      dead: count("SELECT COUNT(*) AS n, NULL AS at FROM outbox WHERE state = 'dead'").n,
+    },
+  };
+}
+
+function sweep(core: StoreCore): void {
+  const now = databaseNow(core);
+  const old = "done_at IS NOT NULL AND done_at < ?1 - CASE state WHEN 'dead' THEN 30 ELSE 7 END * 86400";
+  rememberIds(core, `SELECT platform, account, update_id FROM inbox WHERE ${old} ORDER BY id`, now);
+  core.db.run(`DELETE FROM inbox WHERE ${old}`, now);
+  core.db.run(
+    "DELETE FROM outbox WHERE sent_at IS NOT NULL AND sent_at < ?1 - CASE state WHEN 'dead' THEN 30 ELSE 7 END * 86400",
+    now,
+  );
+  core.db.run("DELETE FROM controls WHERE taken_at IS NOT NULL AND taken_at < ?", now - DAY);
+  core.db.run("DELETE FROM changes WHERE id <= (SELECT MAX(id) FROM changes) - ?", KEPT_CHANGES);
+}
+
+/** The ids of rows that go are kept with their account: a platform may repeat an update after a week. */
+function rememberIds(core: StoreCore, rows: string, now: number): void {
+  const gone = new Map<string, { platform: string; account: string; ids: string[] }>();
+  for (const row of core.db.all<{ platform: string; account: string; update_id: string }>(rows, now)) {
+    const key = canonical([row.platform, row.account]);
+    const of = gone.get(key) ?? { platform: row.platform, account: row.account, ids: [] };
+    of.ids.push(row.update_id);
+    gone.set(key, of);
+  }
+  for (const { platform, account, ids } of gone.values()) {
+    const before = core.db.get<{ recent_ids: string }>(
+      "SELECT recent_ids FROM cursors WHERE platform = ? AND account = ?",
+      ...[platform, account],
+    );
+    const known = parseJson(before?.recent_ids ?? "[]");
+    const newest = [...(Array.isArray(known) ? known : []), ...ids].slice(-REMEMBERED_IDS);
+    core.db.run(
+      `INSERT INTO cursors (platform, account, recent_ids) VALUES (?, ?, ?)
+       ON CONFLICT (platform, account) DO UPDATE SET recent_ids = excluded.recent_ids`,
+      ...[platform, account, JSON.stringify(newest)],
+    );
+  }
+}
