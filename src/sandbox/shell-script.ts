@@ -72,11 +72,12 @@ export function commandScript({
   return [
     ...lines,
     carry.save && snapshot ? saveFunction(snapshot) : "__hermes_save() { :; }",
+    // A shell that is ended after its child reports the child's death ("Terminated") when it waits for the next one: in here.
     `__hermes_end() {
   [ -n "\${__hermes_done-}" ] && return
   __hermes_done=1
   set +eu
-  __hermes_save
+  { __hermes_save; } 2>/dev/null
   builtin printf '\\n%s%s%s\\n' ${marker} "$PWD" ${marker}
 }`,
     // Also reached through \`exit\` inside the command.

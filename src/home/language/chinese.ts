@@ -93,9 +93,10 @@ const SCREEN = {
     "读取消息引用的内容时被中断。未发送任何内容。",
   "Nothing was sent. Reference fewer files, or line ranges such as @file:PATH:10-80.":
     "未发送任何内容。请减少引用，或引用行范围，例如 @file:PATH:10-80。",
-  "Ask: Hermes asks before dangerous commands and before writing protected files.":
-    "询问模式：危险命令和受保护的文件会先询问。",
-  "Accept edits: project files are written without asking.": "接受编辑：本项目的文件不经询问直接写入。",
+  "Ask: project files are written; Hermes asks before dangerous commands and protected files (.envrc, .vscode/tasks.json ...).":
+    "询问：直接写入项目文件；运行危险命令、写入受保护的文件（.envrc、.vscode/tasks.json 等）前会询问。",
+  "Accept edits: protected files of the project are written without asking too; dangerous commands still ask.":
+    "接受编辑：项目中受保护的文件也不经询问直接写入；危险命令仍会询问。",
   "Plan: read-only; writes and commands that may change something are refused.":
     "计划模式：只读；拒绝写入和可能更改内容的命令。",
 } as const;

@@ -16,8 +16,9 @@ export const nextMode = (mode: WorkMode): WorkMode =>
   WORK_MODES[(WORK_MODES.indexOf(mode) + 1) % WORK_MODES.length] ?? "ask";
 
 export const MODE_WORDS: Readonly<Record<WorkMode, string>> = {
-  ask: "Ask: Hermes asks before dangerous commands and before writing protected files.",
-  "accept-edits": "Accept edits: project files are written without asking.",
+  ask: "Ask: project files are written; Hermes asks before dangerous commands and protected files (.envrc, .vscode/tasks.json ...).",
+  "accept-edits":
+    "Accept edits: protected files of the project are written without asking too; dangerous commands still ask.",
   plan: "Plan: read-only; writes and commands that may change something are refused.",
 };
 
