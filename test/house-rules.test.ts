@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -123,6 +123,12 @@ test("src/tools lists the tools and nothing else", async (t) => {
   assert.match(output, /src\/tools\/page\.ts: registers no tool/);
   const tool = 'import { register } from "./toolset/registry.ts";\n\nregister({ name: "page" });\n';
   assert.equal((await check(t, { "src/tools/page.ts": tool, "src/tools/web/page.ts": "const a = 1;\n" })).code, 0);
+});
+
+test("the glossary has at most 60 terms", async () => {
+  const text = await readFile(join(import.meta.dirname, "../CONTEXT.md"), "utf8");
+  const rows = text.slice(text.indexOf("| Term |")).split("\n\n")[0]?.split("\n").slice(2) ?? [];
+  assert.ok(rows.length > 40 && rows.length <= 60, `${rows.length} terms`);
 });
 
 test("the loop has at most 50 files", async (t) => {
