@@ -9,7 +9,7 @@ import type { PickItem, PickOptions } from "./context.ts";
 export const HIDDEN_SOURCES = ["tool", "subagent", "kanban"];
 const PREVIEWED = 4;
 const PREVIEW_CHARS = 200;
-const HITS = 40;
+const FOUND = 20;
 
 interface Branch {
   readonly session: SessionListItem;
@@ -59,16 +59,16 @@ export function sessionRow({ session, depth }: Branch, now: number, present?: st
 /** Preview and search for a picker of these conversations. */
 export function sessionPicking(
   sessions: readonly SessionListItem[],
-  store: Pick<SessionStore, "load" | "search">,
+  store: Pick<SessionStore, "load" | "recall">,
   now: number,
 ): Pick<PickOptions<string>, "preview" | "find"> {
   const owners = new Map(sessions.flatMap((session) => session.chain.map((id) => [id, session] as const)));
   return {
     preview: (id) => lastMessages(id, store),
     async find(typed) {
-      const { hits } = await store.search(typed, { limit: HITS, withContext: false, excludeSources: HIDDEN_SOURCES });
+      const { conversations } = await store.recall(typed, { limit: FOUND, excludeSources: HIDDEN_SOURCES });
       const best = new Map<SessionListItem, string>();
-      for (const { sessionId, snippet } of hits) {
+      for (const { sessionId, snippet } of conversations.flatMap(({ hits }) => hits)) {
         const owner = owners.get(sessionId);
         if (owner && !best.has(owner)) best.set(owner, snippet);
       }

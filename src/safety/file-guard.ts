@@ -276,7 +276,7 @@ export const HERMES_PATHS: readonly ProtectedPath[] = [
     read: "deny",
   }),
   ...files(
-    "state.db state.db-wal state.db-shm state.db-journal context_trust.json sandbox_rules.json trusted_folders.json shell-hooks-allowlist.json plugin_pins.json mcp_pins.json",
+    "state.db state.db-wal state.db-shm state.db-journal state.db-recall state.db-recall-wal state.db-recall-shm context_trust.json sandbox_rules.json trusted_folders.json shell-hooks-allowlist.json plugin_pins.json mcp_pins.json",
     { holds: "own state", write: "deny", read: "allow" },
   ),
   ...directories("mcp-tokens", { holds: "own secrets", write: "deny", read: "deny" }),

@@ -27,13 +27,13 @@ export class Connection {
   readonly database: DatabaseSync;
   readonly #statements = new Map<string, StatementSync>();
   readonly #identity: string;
-  readonly #inMemory: boolean;
+  readonly inMemory: boolean;
 
   constructor(options: ConnectionOptions) {
     this.path = options.path;
     this.readOnly = options.readOnly ?? false;
-    this.#inMemory = options.inMemory ?? options.path === ":memory:";
-    this.database = this.#inMemory ? copyInMemory(options.path) : openFile(options.path, this.readOnly);
+    this.inMemory = options.inMemory ?? options.path === ":memory:";
+    this.database = this.inMemory ? copyInMemory(options.path) : openFile(options.path, this.readOnly);
     this.database.exec("PRAGMA foreign_keys=ON");
     this.#identity = identityOf(options.path) ?? "";
   }
@@ -80,7 +80,7 @@ export class Connection {
 
   /** Writing on after the file was replaced would put rows where nobody ever reads them. */
   assertSameFile(): void {
-    if (this.#inMemory || identityOf(this.path) === this.#identity) return;
+    if (this.inMemory || identityOf(this.path) === this.#identity) return;
     throw new StoreError(
       "moved",
       `${this.path} was moved, replaced or deleted while hermes had it open; nothing more is written to it. Start hermes again.`,

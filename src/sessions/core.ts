@@ -28,6 +28,7 @@ export class StoreCore {
   #cookie: number;
   #indexRebuilt = false;
   #closed = false;
+  readonly #onClose: (() => void)[] = [];
 
   constructor(options: CoreOptions) {
     this.db = options.db;
@@ -76,10 +77,16 @@ export class StoreCore {
     return this.#queue.between(work);
   }
 
+  /** Runs when the store is closed: for what was opened beside it. */
+  whenClosed(work: () => void): void {
+    this.#onClose.push(work);
+  }
+
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
     await this.#queue.drain();
+    for (const work of this.#onClose) work();
     if (!this.db.readOnly) this.#checkpoint();
     this.db.close();
   }

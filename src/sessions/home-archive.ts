@@ -19,8 +19,8 @@ export class ArchiveError extends UserError {
 const SKIPPED_FOLDERS = new Set([".git", "node_modules", "__pycache__", "backups", "checkpoints", "state-snapshots"]);
 const SKIPPED_AT_TOP = new Set(["hermes-agent", ".worktrees"]);
 const SKIPPED_FILES = new Set(["gateway.pid", "cron.pid"]);
-/** What SQLite keeps next to a database, locks, and what was being written. */
-const SKIPPED_ENDS = /(?:-wal|-shm|-journal|\.pyc|\.lock|\.lock\.db|\.sock|\.tmp)$/;
+/** What SQLite keeps next to a database, the index that is made from it, locks, and what was being written. */
+const SKIPPED_ENDS = /(?:-wal|-shm|-journal|-recall|\.pyc|\.lock|\.lock\.db|\.sock|\.tmp)$/;
 
 const isSkippedFile = (name: string) => SKIPPED_FILES.has(name) || SKIPPED_ENDS.test(name);
 

@@ -110,6 +110,7 @@ export function createSqliteStore(core: StoreCore, settings: SqliteStoreSettings
   let work: Promise<WorkStore> | undefined;
   const prune: SessionStore["prune"] = async (filter, options = {}) => {
     const gone = await pruneSessions(core, sessionsDir, filter, options);
+    if (gone.length > 0 && !options.dryRun && !options.archiveOnly) await forgetWords(core);
     if (options.vacuum && gone.length > 0 && !options.dryRun && !options.archiveOnly) await vacuumIfAlone(core);
     return gone;
   };
@@ -127,6 +128,7 @@ export function createSqliteStore(core: StoreCore, settings: SqliteStoreSettings
     async delete(id) {
       const gone = await core.write(() => deleteSessionRows(core, id));
       await removeSessionFiles(core, sessionsDir, gone);
+      if (gone.length > 0) await forgetWords(core);
       return gone.length > 0;
     },
     async leaseCompression(id, options) {
@@ -136,6 +138,10 @@ export function createSqliteStore(core: StoreCore, settings: SqliteStoreSettings
     async search(query, options = {}) {
       const { searchMessages } = await import("./search/search.ts"); // its patterns take time to compile
       return searchMessages(core, query, options, { slowMs: settings.slowSearchMs });
+    },
+    async recall(question, options = {}) {
+      const { recallConversations } = await import("./search/recall.ts"); // its words and characters, too
+      return recallConversations(core, question, options);
     },
     async insights(query) {
       const { readInsights } = await import("./insights.ts");
@@ -170,6 +176,11 @@ export function createSqliteStore(core: StoreCore, settings: SqliteStoreSettings
     backup: (path) => backupTo(core.db, path),
     close: () => core.close(),
   };
+}
+
+async function forgetWords(core: StoreCore): Promise<void> {
+  const { forgetDeleted } = await import("./search/follow.ts"); // loaded with what search needs
+  await forgetDeleted(core);
 }
 
 type Operation = (core: StoreCore, ...args: never[]) => unknown;

@@ -179,6 +179,43 @@ export interface SearchResult {
   readonly unavailable?: string;
 }
 
+export interface RecallOptions {
+  readonly sourceFilter?: readonly string[];
+  readonly excludeSources?: readonly string[];
+  readonly roleFilter?: readonly string[];
+  /** Conversations; default 10. */
+  readonly limit?: number;
+  readonly sort?: "newest" | "oldest" | null;
+  /** Hits come with their neighbours. */
+  readonly withContext?: boolean;
+}
+
+/** One conversation that answers a question. */
+export interface RecalledConversation {
+  /** Its first session. */
+  readonly root: string;
+  /** The rows that say most, best first; at least one, not more than ten. */
+  readonly hits: readonly SearchHit[];
+  /** How many rows were found in it. */
+  readonly rows: number;
+  /** No single message has all the words: it was found by how much of the question it holds as a whole. */
+  readonly relaxed: boolean;
+  /** Which words of the question it has, and which it has not, as they were typed. Words that ask or that stand in every text are left out. */
+  readonly matched: readonly string[];
+  readonly missing: readonly string[];
+}
+
+export interface RecallResult {
+  /** Best first. */
+  readonly conversations: readonly RecalledConversation[];
+  /** The time that the question speaks of; conversations of that time come earlier. Unix seconds, either side may be open. */
+  readonly time?: { readonly phrase: string; readonly from: number | null; readonly to: number | null };
+  /** Words that nobody ever said, and what they were taken for. */
+  readonly readAs?: readonly { readonly typed: string; readonly read: string }[];
+  readonly indexRebuild?: SearchResult["indexRebuild"];
+  readonly unavailable?: string;
+}
+
 /** A row as `messagesAround` and `anchoredView` show it. */
 export interface MessageView {
   readonly id: number;
@@ -351,7 +388,15 @@ export interface SessionStore extends Ledger, ApprovalTable {
   /** Every model call of one session, oldest first. */
   calls(sessionId: string): Promise<readonly StoredCall[]>;
 
+  /** Rows that hold all the words, or what operators say. */
   search(query: string, options?: SearchOptions): Promise<SearchResult>;
+  /**
+   * Conversations that answer a question in plain words, each once.
+   * - A query with operators (`"…"`, OR, NOT, AND, `*`) means what it says: only conversations with rows that `search` finds.
+   * - Any other: those first, then conversations by how much of the question they hold; `relaxed` tells them apart.
+   * - The same store, question and time give the same answer. Nothing is found where nothing matches.
+   */
+  recall(question: string, options?: RecallOptions): Promise<RecallResult>;
   /** Which session a message belongs to, and whether it was compacted in place; null when there is no such row. */
   locateMessage(messageId: number): Promise<{ readonly sessionId: string; readonly compacted: boolean } | null>;
   messagesAround(

@@ -9,7 +9,8 @@ import { toolError } from "./toolset/dispatch.ts";
 import { register } from "./toolset/registry.ts";
 
 const HIDDEN_SOURCES = ["tool", "subagent", "kanban"];
-const SCANNED_HITS = 300;
+/** Conversations beyond the limit, in place of those that are in the context already. */
+const SPARE = 10;
 const WINDOW_CHARS = 4000;
 const BOOKEND_CHARS = 1200;
 const ARGUMENT_CHARS = 400;
@@ -18,7 +19,7 @@ const READ_TAIL = 10;
 const SUMMARY_MARKS = ["[CONTEXT COMPACTION", "[CONTEXT SUMMARY]:"];
 
 const parameters = z.object({
-  query: z.string().optional().describe('Words; "exact phrase", OR, NOT, prefix*'),
+  query: z.string().optional().describe('A plain question ranks; "phrase", OR, NOT, prefix* match exactly'),
   limit: z.int().optional().describe("1-10 sessions, default 3"),
   sort: z.enum(["newest", "oldest"]).optional().describe("Default: best first"),
   role_filter: z.string().optional().describe("Default: user,assistant"),
@@ -202,12 +203,11 @@ async function discover(past: Past, query: string, args: SessionSearchArgs): Pro
     .split(",")
     .map((role) => role.trim())
     .filter(Boolean);
-  const found = await past.store.search(query, {
-    limit: SCANNED_HITS,
+  const found = await past.store.recall(query, {
+    limit: limit + SPARE,
     excludeSources: HIDDEN_SOURCES,
     roleFilter: roles.length > 0 ? roles : ["user", "assistant"],
     sort: args.sort ?? null,
-    withContext: false,
   });
   if (found.unavailable !== undefined) return failure(found.unavailable);
   const results: Record<string, unknown>[] = [];
@@ -217,28 +217,41 @@ async function discover(past: Past, query: string, args: SessionSearchArgs): Pro
     seen.add(await past.root(titled.session.id));
     results.push(titled.entry);
   }
-  const scheduledLast = [
-    ...found.hits.filter((hit) => hit.source !== "cron"),
-    ...found.hits.filter((hit) => hit.source === "cron"),
-  ];
-  for (const hit of scheduledLast) {
-    const root = await past.root(hit.sessionId);
-    if (seen.has(root) || (await past.isLive(hit.sessionId, hit))) continue;
+  for (const { root, hits, relaxed, matched, missing } of found.conversations) {
+    const hit = await firstPast(past, hits);
+    if (seen.has(root) || !hit) continue;
     seen.add(root);
-    if (results.length < limit) results.push(await describeHit(past, hit, root));
+    if (results.length === limit) continue;
+    const entry = await describeHit(past, hit, root);
+    results.push(relaxed ? { ...entry, relaxed, matched, missing } : entry);
   }
   return {
     success: true,
     mode: "discover",
     query,
+    ...(found.time
+      ? { time: { phrase: found.time.phrase, from: day(found.time.from), before: day(found.time.to) } }
+      : {}),
+    ...(found.readAs ? { read_as: Object.fromEntries(found.readAs.map(({ typed, read }) => [typed, read])) } : {}),
     results,
     count: results.length,
     sessions_searched: seen.size,
-    ...(results.length === 0
-      ? { message: "no past conversation matches; try fewer or other words, or OR between them" }
-      : {}),
+    ...(results.length === 0 ? { message: "no past conversation matches; try other words" } : {}),
     index_rebuild: found.indexRebuild,
   };
+}
+
+/** The best row that is not in the model's context already. */
+async function firstPast(past: Past, hits: readonly SearchHit[]): Promise<SearchHit | null> {
+  for (const hit of hits) if (!(await past.isLive(hit.sessionId, hit))) return hit;
+  return null;
+}
+
+/** `2026-01-31`, local. */
+function day(seconds: number | null): string | null {
+  if (seconds === null) return null;
+  const at = new Date(seconds * 1000);
+  return [at.getFullYear(), at.getMonth() + 1, at.getDate()].map((part) => String(part).padStart(2, "0")).join("-");
 }
 
 async function titleMatch(

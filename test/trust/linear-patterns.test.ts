@@ -32,7 +32,7 @@ const BUILT: Readonly<Record<string, string>> = {
   "src/safety/threats/matchers.ts": "texts of ours, built with their first use and measured here",
   "src/safety/threats/scan.ts": "one class of letters",
   "src/safety/verdict.ts": "the letters of a path",
-  "src/sessions/search/search.ts": "the letters of the words that were searched for",
+  "src/sessions/search/snippet.ts": "the letters of the words that were searched for",
   "src/skills/scan/everyday.ts": "texts of ours, built when the module is loaded and measured here",
   "src/skills/scan/secrets.ts": "a name, between parts of bounded length",
   "src/tools/files/search.ts": "the pattern the model asked for, where ripgrep is missing",

@@ -59,7 +59,7 @@ export function define(command: Command, ctx: CliContext): void {
     .option("--full", "show full tool results")
     .option("--json", "machine-readable")
     .action(act((session: string, flags: ShowFlags) => show(ctx, session, flags)));
-  sub("search <query...>", "search all messages")
+  sub("search <query...>", "find conversations by a question or by words")
     .option("--source <SOURCE>", "only this source")
     .option("--role <ROLE>", "only this role")
     .addOption(
@@ -205,9 +205,8 @@ interface SearchFlags {
 
 async function search(ctx: CliContext, query: string, flags: SearchFlags): Promise<void> {
   const store = await ctx.store();
-  const result = await store.search(query, {
-    // A session with many hits must not push the others out.
-    limit: flags.json ? flags.limit : flags.limit * HITS_PER_SESSION,
+  const result = await store.recall(query, {
+    limit: flags.limit,
     sort: flags.sort ?? null,
     sourceFilter: flags.source === undefined ? undefined : [flags.source],
     roleFilter: flags.role === undefined ? undefined : [flags.role],
@@ -215,26 +214,38 @@ async function search(ctx: CliContext, query: string, flags: SearchFlags): Promi
   });
   if (result.unavailable !== undefined) throw new ExitError(1, result.unavailable);
   if (result.indexRebuild) ctx.io.err(`${result.indexRebuild.note}\n`);
-  if (flags.json) return printJson(ctx, result.hits.map(hitJson));
-  if (result.hits.length === 0) return ctx.io.err(`Nothing found for "${briefly(query)}".\n`);
-  const bySession = [...Map.groupBy(result.hits, (hit) => hit.sessionId)].slice(0, flags.limit);
-  for (const [id, hits] of bySession) {
+  for (const { typed, read } of result.readAs ?? []) ctx.io.err(`Reading "${briefly(typed)}" as "${read}".\n`);
+  if (result.time) ctx.io.err(`Time: ${timeLine(result.time)}\n`);
+  if (flags.json) return printJson(ctx, result.conversations.flatMap(hitsJson).slice(0, flags.limit));
+  if (result.conversations.length === 0) return ctx.io.err(`Nothing found for "${briefly(query)}".\n`);
+  for (const { hits, rows, missing } of result.conversations) {
+    const id = hits[0]?.sessionId ?? "";
     const title = (await store.get(id))?.title;
     print(ctx, `${id}${title ? `  ${oneLine(title)}` : ""}`);
     for (const hit of hits.slice(0, SHOWN_HITS)) {
       const who = `${hit.role}${hit.toolName === null ? "" : ` (${oneLine(hit.toolName)})`}`;
       print(ctx, `  ${localMinute(hit.timestamp)}  ${who}: ${oneLine(hit.snippet)}`);
     }
-    if (hits.length > SHOWN_HITS) print(ctx, `  ... ${hits.length - SHOWN_HITS} more in this session`);
+    if (rows > SHOWN_HITS) print(ctx, `  ... ${rows - SHOWN_HITS} more in this session`);
+    if (missing.length > 0) print(ctx, `  without: ${missing.map(oneLine).join(", ")}`);
   }
 }
 
-const HITS_PER_SESSION = 10;
+function timeLine({ phrase, from, to }: NonNullable<Recalled["time"]>): string {
+  const dayOf = (seconds: number) => localMinute(seconds).slice(0, 10);
+  const span = [...(from === null ? [] : [`from ${dayOf(from)}`]), ...(to === null ? [] : [`before ${dayOf(to)}`])];
+  return `${oneLine(phrase)} (${span.join(", ")})`;
+}
+
 const SHOWN_HITS = 3;
 
-type Hit = Awaited<ReturnType<SessionStore["search"]>>["hits"][number];
+type Recalled = Awaited<ReturnType<SessionStore["recall"]>>;
+type Conversation = Recalled["conversations"][number];
 
-const hitJson = (hit: Hit) => ({
+const hitsJson = ({ hits, relaxed, matched, missing }: Conversation) =>
+  hits.map((hit) => (relaxed ? { ...hitJson(hit), relaxed, matched, missing } : hitJson(hit)));
+
+const hitJson = (hit: Conversation["hits"][number]) => ({
   id: hit.id,
   session_id: hit.sessionId,
   role: hit.role,

@@ -1,5 +1,10 @@
 import { countCodePoints, sliceCodePoints } from "../../kit/code-points.ts";
 
+/** Whether somebody commands rather than asks: `"…"`, `OR`, `NOT`, `AND` or `*`. Such a query means exactly what it says. */
+export function hasOperators(query: string): boolean {
+  return /"[^"]+"|\S\*(?=\s|$)|(?:^|\s)(?:OR|NOT|AND)(?=\s|$)/.test(query);
+}
+
 // A sanitised query as terms and operators, and as a tree with FTS5's precedence: words side by side bind first, then NOT, AND, OR.
 
 export type QueryPart =
@@ -7,7 +12,7 @@ export type QueryPart =
   | { readonly type: "operator"; readonly name: "AND" | "OR" | "NOT" };
 
 export type Expression =
-  | { readonly type: "term"; readonly text: string }
+  | { readonly type: "term"; readonly text: string; readonly prefix?: boolean }
   | { readonly type: "and" | "or" | "not"; readonly left: Expression; readonly right: Expression };
 
 export function splitQuery(sanitised: string): readonly QueryPart[] {
@@ -42,7 +47,7 @@ export function parseQuery(parts: readonly QueryPart[]): Expression | null {
   function parseRun(): Expression | null {
     let run: Expression | null = null;
     for (let part = parts[at]; part?.type === "term"; part = parts[++at]) {
-      run = join("and", run, { type: "term", text: part.text });
+      run = join("and", run, { type: "term", text: part.text, prefix: part.prefix });
     }
     return run;
   }

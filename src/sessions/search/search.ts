@@ -1,15 +1,15 @@
 // Full-text search over all messages.
 
-import { setImmediate } from "node:timers/promises";
 import { sliceCodePoints } from "../../kit/code-points.ts";
 import { isQuerySyntax, sqliteCode } from "../connection.ts";
 import type { StoreCore } from "../core.ts";
-import { decodeText, plainText } from "../sessions.ts";
+import { plainText } from "../sessions.ts";
 import { type SearchHit, type SearchOptions, type SearchResult, StoreError } from "../store.ts";
-import { escapeLike } from "../titles.ts";
+import { gluedRows, idsByTime, placesFor } from "./blankless.ts";
+import { filterOf, type RowFilter } from "./filter.ts";
+import { followMessages } from "./follow.ts";
 import {
   chooseRoute,
-  type Expression,
   mayRetryOnTrigram,
   parseQuery,
   type QueryPart,
@@ -19,14 +19,18 @@ import {
   splitQuery,
   wantedTerms,
 } from "./query.ts";
+import { scanAmong, scanMessages } from "./scan.ts";
+import { CUT, MARK_END, MARK_START, makeSnippet } from "./snippet.ts";
 
 interface Search {
   readonly core: StoreCore;
   readonly parts: readonly QueryPart[];
-  readonly filter: { readonly sql: string; readonly values: readonly string[] };
+  readonly filter: RowFilter;
   readonly sort: "newest" | "oldest" | null;
   /** Rows needed from each source before the page is cut. */
   readonly wanted: number;
+  /** Snippets are made along with the match where that costs nothing; else only for those rows that are shown. */
+  readonly withSnippets: boolean;
 }
 
 interface SearchSettings {
@@ -41,24 +45,50 @@ export async function searchMessages(
   settings: SearchSettings,
 ): Promise<SearchResult> {
   const started = performance.now();
+  const { limit = 20, offset = 0 } = options;
+  const rows = await findRows(core, query, { ...options, limit: offset + limit, withSnippets: true });
+  if (rows.unavailable !== undefined) return { hits: [], unavailable: rows.unavailable };
+  const page = rows.found.slice(offset, offset + Math.max(0, limit));
+  const hits = await readHits(core, page, { terms: rows.terms, withContext: options.withContext ?? true });
+  const ms = performance.now() - started;
+  if (ms > settings.slowMs)
+    core.log.warn(`slow search: ${Math.round(ms)} ms, route ${rows.route}, ${hits.length} hits`);
+  return rows.indexRebuild ? { hits, indexRebuild: rows.indexRebuild } : { hits };
+}
+
+export interface FoundRows {
+  /** Best first, or by time. */
+  readonly found: readonly Found[];
+  /** What a snippet marks. */
+  readonly terms: readonly string[];
+  readonly route: Route | "none";
+  readonly indexRebuild?: { readonly percent: number; readonly note: string };
+  readonly unavailable?: string;
+}
+
+/** The rows that a query means, as many as the limit says. */
+export async function findRows(
+  core: StoreCore,
+  query: string,
+  options: Omit<SearchOptions, "offset"> & { readonly withSnippets?: boolean },
+): Promise<FoundRows> {
   const { shape } = core;
-  if (!shape.fts5 || shape.main === "none") {
-    return { hits: [], unavailable: "search is unavailable: this SQLite build or file has no full-text index" };
-  }
+  const nothing = { found: [], terms: [], route: "none" as const };
+  if (!shape.fts5 || shape.main === "none")
+    return {
+      ...nothing,
+      unavailable: "search is unavailable: this SQLite build or file has no full-text index",
+    };
   const sanitised = sanitiseQuery(query);
   const parts = splitQuery(sanitised);
-  const { limit = 20, offset = 0 } = options;
-  if (sanitised === "" || parts.length === 0 || limit <= 0) return { hits: [] };
-  const facts = {
-    trigram: shape.trigram !== "none",
-    roleFilter: options.roleFilter,
-  };
+  const wanted = options.limit ?? 20;
+  if (sanitised === "" || parts.length === 0 || wanted <= 0) return nothing;
+  const facts = { trigram: shape.trigram !== "none", roleFilter: options.roleFilter };
   const search: Search = {
-    core,
-    parts,
+    ...{ core, parts, wanted },
     filter: filterOf(core, options),
     sort: options.sort ?? null,
-    wanted: offset + limit,
+    withSnippets: options.withSnippets ?? false,
   };
   let route: Route = chooseRoute(parts, facts);
   const gap = await unindexedRange(core);
@@ -68,18 +98,25 @@ export async function searchMessages(
     found = await findBy(route, search, sanitised);
   }
   if (gap && route !== "scan") found = merge(found, await scan(search, gap), search.sort);
-  const page = found.slice(offset, offset + limit);
-  const terms = wantedTerms(parts);
-  const hits = await core.read(() => readHits(core, page, { terms, withContext: options.withContext ?? true }));
-  const ms = performance.now() - started;
-  if (ms > settings.slowMs) core.log.warn(`slow search: ${Math.round(ms)} ms, route ${route}, ${hits.length} hits`);
-  return gap ? { hits, indexRebuild: describe(gap) } : { hits };
+  const result = { found, route, terms: wantedTerms(parts) };
+  return gap ? { ...result, indexRebuild: describe(gap) } : result;
 }
 
 async function findBy(route: Route, search: Search, sanitised: string): Promise<readonly Found[]> {
-  if (route === "words") return await match(search, "messages_fts", sanitised);
   if (route === "trigram") return await match(search, "messages_fts_trigram", quoteAll(search.parts));
-  return await scan(search, {});
+  const expression = parseQuery(search.parts);
+  const { core, filter, parts, wanted, sort } = search;
+  const index = await followMessages(core);
+  if (route === "words") {
+    const found = await match(search, "messages_fts", sanitised);
+    if (!expression) return found;
+    return merge(found, await gluedRows(core, index, { parts, expression, filter }), sort).slice(0, wanted);
+  }
+  const places = expression && placesFor(index, expression);
+  if (!places) return await scan(search, {});
+  const order = sort === "oldest" ? "oldest" : "newest";
+  const hits = await scanAmong(core, { expression, filter, wanted, ids: idsByTime(index, places, order) });
+  return inTime(hits, order).slice(0, wanted);
 }
 
 /** A query the parser still refuses is asked once more as one phrase. */
@@ -98,17 +135,19 @@ async function match(search: Search, table: IndexTable, expression: string): Pro
 }
 
 async function matchOnce(
-  { core, filter, sort, wanted }: Search,
+  { core, filter, sort, wanted, withSnippets }: Search,
   table: IndexTable,
   expression: string,
 ): Promise<Found[]> {
   const order = { newest: "m.timestamp DESC, f.rank", oldest: "m.timestamp, f.rank", none: "f.rank" }[sort ?? "none"];
   // FTS5 sorts by rank itself, so only rows of the page pay for their snippet; in any other order all rows would.
   const snippet =
-    sort === null ? `snippet(${table}, -1, '${MARK_START}', '${MARK_END}', '${CUT}', ${SNIPPET_TOKENS})` : "NULL";
+    sort === null && withSnippets
+      ? `snippet(${table}, -1, '${MARK_START}', '${MARK_END}', '${CUT}', ${SNIPPET_TOKENS})`
+      : "NULL";
   const rows = await core.read(() =>
-    core.db.all<{ id: number; timestamp: number; snippet: string | null }>(
-      `SELECT m.id, m.timestamp, ${snippet} AS snippet
+    core.db.all<{ id: number; timestamp: number; rank: number; snippet: string | null }>(
+      `SELECT m.id, m.timestamp, ${table}.rank AS rank, ${snippet} AS snippet
        FROM ${table} CROSS JOIN messages m ON m.id = ${table}.rowid CROSS JOIN sessions s ON s.id = m.session_id
        WHERE ${table} MATCH ? AND ${filter.sql} ORDER BY ${order.replace("f.rank", `${table}.rank`)} LIMIT ?`,
       expression,
@@ -123,60 +162,23 @@ async function scan(search: Search, range: { after?: number; upTo?: number }): P
   const expression = parseQuery(search.parts);
   if (expression === null) return [];
   const hits = await scanMessages(search.core, { expression, filter: search.filter, ...range });
-  const direction = search.sort === "oldest" ? 1 : -1;
-  return hits
-    .sort((a, b) => direction * (a.timestamp - b.timestamp || a.id - b.id))
-    .slice(0, search.wanted)
-    .map((hit) => ({ ...hit, snippet: null }));
+  return inTime(hits, search.sort ?? "newest").slice(0, search.wanted);
 }
 
-function merge(indexed: readonly Found[], scanned: readonly Found[], sort: Search["sort"]): readonly Found[] {
-  const known = new Set(indexed.map((one) => one.id));
-  const all = [...indexed, ...scanned.filter((one) => !known.has(one.id))];
-  if (sort === null) return all;
+function inTime(hits: readonly Found[], order: "newest" | "oldest"): readonly Found[] {
+  const direction = order === "oldest" ? 1 : -1;
+  return hits.toSorted((a, b) => direction * (a.timestamp - b.timestamp || a.id - b.id));
+}
+
+/** Rows found in two ways, each once: by rank where both have one, by time if asked for. */
+function merge(some: readonly Found[], others: readonly Found[], sort: Search["sort"]): readonly Found[] {
+  const known = new Set(some.map((one) => one.id));
+  const added = others.filter((one) => !known.has(one.id));
+  if (added.length === 0) return some;
+  const all = [...some, ...added];
   const direction = sort === "oldest" ? 1 : -1;
-  return all.sort((a, b) => direction * (a.timestamp - b.timestamp));
-}
-
-// A search holds the words that were searched for, and its results all that was found: neither was said by anybody. A search that was
-// called through the bridge to tools that wait is one too.
-const SEARCH_TOOL = "session_search";
-const BRIDGE = "tool_call";
-const isSearch = (call: string) => {
-  const args = `json_extract(${call}, '$.function.arguments')`;
-  return `CASE json_extract(${call}, '$.function.name') WHEN '${SEARCH_TOOL}' THEN 1
-    WHEN '${BRIDGE}' THEN json_valid(${args}) AND json_extract(CASE WHEN json_valid(${args}) THEN ${args} END, '$.name') IS '${SEARCH_TOOL}'
-    ELSE 0 END`;
-};
-const callsOf = (row: string) =>
-  `json_each(CASE WHEN json_valid(${row}.tool_calls) THEN ${row}.tool_calls ELSE '[]' END)`;
-const NO_SEARCH = `COALESCE(m.tool_name, '') <> '${SEARCH_TOOL}' AND NOT (
-  m.role = 'assistant' AND COALESCE(m.content, '') = '' AND COALESCE(m.tool_calls, '') LIKE '%${SEARCH_TOOL}%' AND json_valid(m.tool_calls)
-  AND NOT EXISTS (SELECT 1 FROM ${callsOf("m")} AS one WHERE NOT ${isSearch("one.value")})
-) AND NOT (
-  COALESCE(m.tool_name, '') = '${BRIDGE}' AND EXISTS (
-    SELECT 1 FROM (
-      SELECT tool_calls FROM messages WHERE session_id = m.session_id AND role = 'assistant' AND id < m.id ORDER BY id DESC LIMIT 1
-    ) AS asked, ${callsOf("asked")} AS one
-    WHERE json_extract(one.value, '$.id') = m.tool_call_id AND ${isSearch("one.value")}))`;
-
-function filterOf(core: StoreCore, options: SearchOptions): Search["filter"] {
-  const { messageColumns } = core.shape;
-  const sql: string[] = ["1"];
-  const values: string[] = [];
-  const within = (column: string, list: readonly string[] | undefined, not = "") => {
-    if (!list || (list.length === 0 && not !== "")) return;
-    sql.push(`${column} ${not}IN (SELECT value FROM json_each(?))`);
-    values.push(JSON.stringify(list));
-  };
-  within("s.source", options.sourceFilter);
-  within("s.source", options.excludeSources, "NOT ");
-  within("m.role", options.roleFilter);
-  sql.push(NO_SEARCH);
-  if (!options.includeInactive && messageColumns.has("active")) {
-    sql.push(messageColumns.has("compacted") ? "(m.active = 1 OR m.compacted = 1)" : "m.active = 1");
-  }
-  return { sql: sql.join(" AND "), values };
+  if (sort !== null) return all.sort((a, b) => direction * (a.timestamp - b.timestamp));
+  return all.sort((a, b) => (a.rank ?? 0) - (b.rank ?? 0));
 }
 
 /** The newer original rebuilds its index in the background; ids in (after, upTo] are not in it yet. */
@@ -210,11 +212,13 @@ const CONTEXT_CHARS = 200;
 /** A code point has four bytes at most. */
 const CONTEXT_BYTES = 4 * CONTEXT_CHARS;
 
-interface Found {
+export interface Found {
   readonly id: number;
   readonly timestamp: number;
-  /** Null when it was not made along with the match. */
-  readonly snippet: string | null;
+  /** Absent when it was not made along with the match. */
+  readonly snippet?: string | null;
+  /** As SQLite ranks: the lower, the better. Rows that were scanned have none. */
+  readonly rank?: number;
   /** Absent for rows that were scanned. */
   readonly match?: { readonly table: IndexTable; readonly expression: string };
 }
@@ -234,7 +238,15 @@ interface HitRow {
   readonly after: number | null;
 }
 
-function readHits(
+export function readHits(
+  core: StoreCore,
+  page: readonly Found[],
+  options: { terms: readonly string[]; withContext: boolean },
+): Promise<readonly SearchHit[]> {
+  return core.read(() => hitsOf(core, page, options));
+}
+
+function hitsOf(
   core: StoreCore,
   page: readonly Found[],
   options: { terms: readonly string[]; withContext: boolean },
@@ -323,102 +335,3 @@ function indexSnippet(core: StoreCore, id: number, { table, expression }: NonNul
   );
   return row?.snippet ?? null;
 }
-
-// The piece of a text around its first hit, hits marked, cuts shown.
-
-const MARK_START = ">>>";
-const MARK_END = "<<<";
-const CUT = "...";
-const LENGTH = 120;
-const BEFORE = 40;
-
-/** 120 code points from 40 before the first term that occurs; every whole hit inside is marked. Case is ignored. */
-export function makeSnippet(text: string, terms: readonly string[]): string {
-  const longestFirst = terms.filter((term) => term !== "").sort((a, b) => b.length - a.length);
-  const hit = new RegExp(longestFirst.map(RegExp.escape).join("|") || "(?!)", "giu");
-  const first = Math.max(0, text.search(hit));
-  // A code point is at most two UTF-16 units, so these slices are long enough, and short for any length of text.
-  const before = [...text.slice(Math.max(0, first - 2 * BEFORE), first)].slice(-BEFORE).join("");
-  const after = [...text.slice(first, first + 2 * LENGTH)].slice(0, LENGTH - [...before].length).join("");
-  const start = first - before.length;
-  const end = first + after.length;
-  const marked = (before + after).replace(hit, (found) => `${MARK_START}${found}${MARK_END}`);
-  return `${start > 0 ? CUT : ""}${marked}${end < text.length ? CUT : ""}`;
-}
-
-// Row by row: for terms the indexes cannot answer, and for rows an unfinished rebuild has not reached. Scanned in slices of ids, so that
-// a large history does not hold up everything else.
-
-const SLICE = 4000;
-const HAYSTACK = ["content", "tool_name", "tool_calls"];
-
-interface ScanRequest {
-  readonly expression: Expression;
-  /** SQL conditions on `m` and `s`, with their values. */
-  readonly filter: { readonly sql: string; readonly values: readonly string[] };
-  /** Ids in (after, upTo]. */
-  readonly after?: number;
-  readonly upTo?: number;
-}
-
-interface ScanHit {
-  readonly id: number;
-  readonly timestamp: number;
-}
-
-async function scanMessages(core: StoreCore, request: ScanRequest): Promise<ScanHit[]> {
-  offerContains(core);
-  const condition = render(request.expression);
-  const sql = `SELECT m.id, m.timestamp FROM messages m JOIN sessions s ON s.id = m.session_id
-    WHERE m.id > ? AND m.id <= ? AND ${request.filter.sql} AND ${condition.sql}`;
-  const newest = await core.read(
-    () => core.db.get<{ id: number | null }>("SELECT MAX(id) AS id FROM messages")?.id ?? 0,
-  );
-  const upTo = Math.min(newest, request.upTo ?? newest);
-  const hits: ScanHit[] = [];
-  for (let from = request.after ?? 0; from < upTo; from += SLICE) {
-    const to = Math.min(upTo, from + SLICE);
-    hits.push(
-      ...(await core.read(() => core.db.all<ScanHit>(sql, from, to, ...request.filter.values, ...condition.values))),
-    );
-    if (to < upTo) await setImmediate();
-  }
-  return hits;
-}
-
-function render(expression: Expression): { sql: string; values: (string | Uint8Array)[] } {
-  if (expression.type === "term") return renderTerm(expression.text);
-  const left = render(expression.left);
-  const right = render(expression.right);
-  const operator = { and: "AND", or: "OR", not: "AND NOT" }[expression.type];
-  return { sql: `(${left.sql} ${operator} ${right.sql})`, values: [...left.values, ...right.values] };
-}
-
-/** LIKE stops at a NUL byte, comparing bytes does not; but bytes know no case, so only terms without ASCII letters are compared so. */
-function renderTerm(term: string): { sql: string; values: (string | Uint8Array)[] } {
-  if (!/[a-z]/i.test(term)) {
-    const bytes = new TextEncoder().encode(term);
-    return {
-      sql: `(${HAYSTACK.map((name) => `COALESCE(instr(CAST(m.${name} AS BLOB), ?), 0) > 0`).join(" OR ")})`,
-      values: HAYSTACK.map(() => bytes),
-    };
-  }
-  const like = HAYSTACK.map((name) => `COALESCE(m.${name} LIKE ? ESCAPE '\\', 0)`).join(" OR ");
-  const behindNul =
-    "(COALESCE(instr(CAST(m.content AS BLOB), x'00'), 0) > 0 AND hermes_contains(CAST(m.content AS BLOB), ?))";
-  const pattern = `%${escapeLike(term)}%`;
-  return { sql: `(${like} OR ${behindNul})`, values: [...HAYSTACK.map(() => pattern), asciiLower(term)] };
-}
-
-const offered = new WeakSet<StoreCore>();
-
-function offerContains(core: StoreCore): void {
-  if (offered.has(core)) return;
-  offered.add(core);
-  core.db.database.function("hermes_contains", { deterministic: true }, (bytes, wanted) => {
-    const text = bytes instanceof Uint8Array ? decodeText(bytes) : "";
-    return asciiLower(text ?? "").includes(String(wanted)) ? 1 : 0;
-  });
-}
-
-const asciiLower = (text: string) => text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());

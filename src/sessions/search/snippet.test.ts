@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { makeSnippet } from "./search.ts";
+import { makeSnippet } from "./snippet.ts";
 
 test("a short text is shown whole with its hits marked, whatever their case", () => {
   assert.equal(

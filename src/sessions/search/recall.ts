@@ -1,0 +1,328 @@
+// A question about the past, in plain words: the conversations that answer it, best first. One ranking for every door.
+import type { StoreCore } from "../core.ts";
+import { lineageOf } from "../lineage.ts";
+import { decodeText, plainText } from "../sessions.ts";
+import type { RecalledConversation, RecallOptions, RecallResult, SearchHit } from "../store.ts";
+import { escapeLike } from "../titles.ts";
+import { intersect } from "./blankless.ts";
+import { followMessages, KINDS, kindOf } from "./follow.ts";
+import { hasOperators } from "./query.ts";
+import { type RankedGroup, rankGroups, type WordEvidence } from "./rank.ts";
+import { type Found, type FoundRows, findRows, readHits } from "./search.ts";
+import { makePassage } from "./snippet.ts";
+import type { TermIndex } from "./term-index.ts";
+import { type ReadTimes, readTimes, type TimeReading } from "./times.ts";
+import { nearTerm } from "./typing.ts";
+import { type AskedWord, isSubject, readQuestion, readText } from "./words.ts";
+
+/** Rows with all the words that are looked at. */
+const STRICT_ROWS = 300;
+/** Conversations of the ranking that are looked at. */
+const RANKED = 60;
+/** Jobs that run by the clock say the same every day; they come after what people said. */
+const SCHEDULED = "cron";
+
+export async function recallConversations(
+  core: StoreCore,
+  question: string,
+  options: RecallOptions,
+): Promise<RecallResult> {
+  const { limit = 10, sort = null } = options;
+  const index = await followMessages(core);
+  const asked = hasOperators(question) ? null : ask(core, index, question, options);
+  const strict =
+    asked && nobodySaidAll(index, question, options)
+      ? NOTHING_STRICT
+      : await findRows(core, question, { ...options, limit: STRICT_ROWS, sort });
+  if (strict.unavailable !== undefined) return { conversations: [], unavailable: strict.unavailable };
+  const exact = await core.read(() => groupByConversation(core, strict.found));
+  const ranked = asked === null ? [] : await core.read(() => settle(core, index, asked, options));
+  const place = new Map(ranked.map(({ root }, at) => [root, at]));
+  const order = (root: string) => place.get(root) ?? ranked.length;
+  if (asked !== null && sort === null) exact.sort((a, b) => order(a.root) - order(b.root));
+  const known = new Set(exact.map(({ root }) => root));
+  const drafts: Draft[] = [
+    ...exact.map(({ root, found }) => ({ root, found, relaxed: false, ranked: ranked[order(root)]?.group ?? null })),
+    ...inOrder(ranked.filter(({ root }) => !known.has(root)).slice(0, limit), sort ?? null).map(
+      ({ root, found, group }) => ({ root, found: [found], relaxed: true, ranked: group }),
+    ),
+  ];
+  const chosen = scheduledLast(core, drafts).slice(0, limit);
+  const conversations = await describe(core, chosen, { terms: strict.terms, asked, options });
+  return {
+    conversations,
+    ...(strict.indexRebuild ? { indexRebuild: strict.indexRebuild } : {}),
+    ...(asked?.time ? { time: asked.time } : {}),
+    ...(asked && asked.typed.length > 0 ? { readAs: asked.typed } : {}),
+  };
+}
+
+const NOTHING_STRICT: FoundRows = { found: [], terms: [], route: "none" };
+
+/** Among what was spoken, no single message has all the words: then the exact search, which is slower for common words, can be left out. */
+function nobodySaidAll(index: TermIndex, question: string, { roleFilter }: RecallOptions): boolean {
+  if (!roleFilter?.every((role) => kindOf(role) <= KINDS.assistant)) return false;
+  const terms = [...readText(question).terms.keys()].filter((term) => !term.startsWith("="));
+  const lists = terms.map((term) => index.postings(term).places).sort((a, b) => a.length - b.length);
+  return lists.length > 0 && lists.reduce(intersect).length === 0;
+}
+
+/** A question, understood: its words with where they stand, and its time. */
+interface Asked {
+  readonly words: readonly AskedWord[];
+  readonly evidence: readonly WordEvidence[];
+  readonly times: ReadTimes;
+  readonly time: TimeReading | null;
+  readonly typed: readonly { readonly typed: string; readonly read: string }[];
+}
+
+function ask(core: StoreCore, index: TermIndex, question: string, options: RecallOptions): Asked {
+  const times = readTimes(question, core.clock.now());
+  const event = times.event && timeOfEvent(index, times.event, options);
+  const words = readQuestion(times.event && !event ? `${times.rest} ${times.event.event}` : times.rest);
+  const typed: { typed: string; read: string }[] = [];
+  const read = words.map((word): AskedWord => {
+    const near = nearTerm(index, word);
+    if (near === null) return word;
+    typed.push({ typed: word.word, read: near.read });
+    return { ...word, terms: [{ term: near.term, share: near.share }] };
+  });
+  const titles = titledGroups(core, index, read);
+  const evidence = read.map(({ weight, terms }, at) => ({
+    weight,
+    terms: terms.map(({ term, share }) => ({ postings: index.postings(term), share })),
+    titled: titles[at] ?? new Set<number>(),
+  }));
+  return { words: read, evidence, times, time: times.time ?? event, typed };
+}
+
+/** "Before the move": the move is when a conversation was about it most. */
+function timeOfEvent(
+  index: TermIndex,
+  { phrase, relation, event }: NonNullable<ReadTimes["event"]>,
+  options: RecallOptions,
+): TimeReading | null {
+  const evidence = readQuestion(event).map(({ weight, terms }) => ({
+    weight,
+    terms: terms.map(({ term, share }) => ({ postings: index.postings(term), share })),
+  }));
+  const texts = index.texts();
+  const [best] = rankGroups({ texts, words: evidence, limit: 1, ...scopeOf(index, options) });
+  if (!best || best.place < 0) return null;
+  const at = texts.at[best.place] ?? 0;
+  return { phrase, from: relation === "after" ? at : null, to: relation === "before" ? at : null };
+}
+
+interface Settled {
+  readonly root: string;
+  readonly group: RankedGroup;
+  readonly found: Found;
+  readonly at: number;
+}
+
+/** The ranking, each conversation once, without what was taken back. */
+function settle(core: StoreCore, index: TermIndex, asked: Asked, options: RecallOptions): Settled[] {
+  const texts = index.texts();
+  const favour = asked.time ? favourOf(asked.time) : null;
+  const request = {
+    ...{ texts, words: asked.evidence, limit: RANKED },
+    ...scopeOf(index, options),
+    ...(favour ? { favour } : {}),
+  };
+  const subjects = asked.words.flatMap((word, at) => (isSubject(word) ? [at] : []));
+  let ranked = subjects.length === 0 && asked.time ? withinTime(index, asked.time, request) : rankGroups(request);
+  const hidden = hiddenPlaces(core, index, ranked);
+  if (hidden.size > 0) ranked = rankGroups({ ...request, hidden });
+  const settled = new Map<string, Settled>();
+  for (const group of ranked) {
+    if (subjects.length > 0 && !group.matched.some((word) => subjects.includes(word))) continue;
+    const session = index.groupId(group.group);
+    const root = lineageOf(core, session)[0] ?? session;
+    if (settled.has(root) || group.place < 0) continue;
+    const at = texts.at[group.place] ?? 0;
+    settled.set(root, { root, group, at, found: { id: texts.id[group.place] ?? 0, timestamp: at } });
+  }
+  return lastOrFirst([...settled.values()], asked.times.wanted);
+}
+
+function scopeOf(index: TermIndex, options: RecallOptions) {
+  const { roleFilter, sourceFilter, excludeSources } = options;
+  const without = new Set<number>();
+  if (excludeSources?.length) for (const group of index.groupsOf(excludeSources, "only")) without.add(group);
+  if (sourceFilter) for (const group of index.groupsOf(sourceFilter, "without")) without.add(group);
+  return { ...(roleFilter ? { kinds: new Set(roleFilter.map(kindOf)) } : {}), without };
+}
+
+const WITHIN = 1.6;
+/** What is asked about is often told a few days later. */
+const SOON_AFTER = 1.25;
+const SOON = 10 * 86_400;
+const OPEN_SIDE = 1.3;
+
+function favourOf({ from, to }: TimeReading): (at: number) => number {
+  const inside = from === null || to === null ? OPEN_SIDE : WITHIN;
+  return (at) => {
+    if ((from === null || at >= from) && (to === null || at < to)) return inside;
+    return from !== null && to !== null && at >= to && at < to + SOON ? SOON_AFTER : 1;
+  };
+}
+
+/** A question about nothing but a time is answered with what was said then, the newest first. */
+function withinTime(index: TermIndex, { from, to }: TimeReading, { kinds, without }: ReturnType<typeof scopeOf>) {
+  const texts = index.texts();
+  const first = new Map<number, number>();
+  for (let place = 0; place < texts.count; place++) {
+    const at = texts.at[place] ?? 0;
+    const group = texts.group[place] ?? 0;
+    if ((from !== null && at < from) || (to !== null && at >= to) || first.has(group) || without.has(group)) continue;
+    if (!kinds || kinds.has(texts.kind[place] ?? 0)) first.set(group, place);
+  }
+  return [...first]
+    .map(([group, place]): RankedGroup => ({ group, place, score: texts.at[place] ?? 0, matched: [] }))
+    .sort((a, b) => b.score - a.score)
+    .slice(0, RANKED);
+}
+
+/** Texts that were taken back since they were indexed, of conversations where that ever happened. */
+function hiddenPlaces(core: StoreCore, index: TermIndex, ranked: readonly RankedGroup[]): ReadonlySet<number> {
+  const { messageColumns, sessionColumns } = core.shape;
+  if (!messageColumns.has("active") || !sessionColumns.has("rewind_count")) return new Set();
+  const sessions = JSON.stringify(ranked.map(({ group }) => index.groupId(group)));
+  const rows = core.db.all<{ id: number }>(
+    `SELECT m.id FROM json_each(?) CROSS JOIN sessions s ON s.id = json_each.value CROSS JOIN messages m ON m.session_id = s.id
+     WHERE s.rewind_count > 0 AND m.active = 0 ${messageColumns.has("compacted") ? "AND m.compacted = 0" : ""}`,
+    sessions,
+  );
+  const ids = new Set(rows.map(({ id }) => id));
+  const places = new Set<number>();
+  const texts = index.texts();
+  for (let place = 0; ids.size > 0 && place < texts.count; place++)
+    if (ids.has(texts.id[place] ?? 0)) places.add(place);
+  return places;
+}
+
+/** "When did I last …": of those that hold as much of the question as the best one, the last is meant. */
+function lastOrFirst(settled: Settled[], wanted: ReadTimes["wanted"]): Settled[] {
+  const [best] = settled;
+  if (wanted === null || !best) return settled;
+  const asMuch = settled.filter(
+    ({ group }) =>
+      group.score >= best.group.score / 2 && best.group.matched.every((word) => group.matched.includes(word)),
+  );
+  return [...inOrder(asMuch, wanted), ...settled.filter((one) => !asMuch.includes(one))];
+}
+
+function inOrder(settled: readonly Settled[], sort: "newest" | "oldest" | null): readonly Settled[] {
+  if (sort === null) return settled;
+  return settled.toSorted((a, b) => (sort === "newest" ? b.at - a.at : a.at - b.at));
+}
+
+/** Of each word the groups whose title has it. Titles are few and change, so they are read as they are. */
+function titledGroups(core: StoreCore, index: TermIndex, words: readonly AskedWord[]): readonly ReadonlySet<number>[] {
+  const found = words.map(() => new Set<number>());
+  const subjects = words.flatMap((word, at) => (isSubject(word) ? [{ at, terms: word.terms }] : []));
+  const parts = subjects.flatMap(({ terms }) => terms.filter(({ share }) => share > 0.3).map(({ term }) => term));
+  if (parts.length === 0) return found;
+  // A stem may end otherwise than its word.
+  const patterns = parts.map((term) => `%${escapeLike(/^[a-z]{4,}i$/.test(term) ? term.slice(0, -1) : term)}%`);
+  const rows = core.db.all<{ id: string; title: string }>(
+    `SELECT id, title FROM sessions WHERE title IS NOT NULL AND (${patterns.map(() => "title LIKE ? ESCAPE '\\'").join(" OR ")}) LIMIT 500`,
+    ...patterns,
+  );
+  for (const { id, title } of rows) {
+    const group = index.groupOrd(id);
+    const { terms } = readText(title);
+    if (group === null) continue;
+    for (const subject of subjects)
+      if (subject.terms.some(({ term, share }) => share > 0.3 && terms.has(term))) found[subject.at]?.add(group);
+  }
+  return found;
+}
+
+// From rows to conversations.
+
+interface Draft {
+  readonly root: string;
+  readonly found: readonly Found[];
+  readonly relaxed: boolean;
+  readonly ranked: RankedGroup | null;
+}
+
+function groupByConversation(core: StoreCore, found: readonly Found[]): { root: string; found: Found[] }[] {
+  const rows = core.db.all<{ id: number; session: string }>(
+    "SELECT m.id, m.session_id AS session FROM json_each(?) CROSS JOIN messages m ON m.id = json_each.value",
+    JSON.stringify(found.map(({ id }) => id)),
+  );
+  const sessionOf = new Map(rows.map(({ id, session }) => [id, session]));
+  const roots = new Map<string, string>();
+  const grouped = new Map<string, Found[]>();
+  for (const one of found) {
+    const session = sessionOf.get(one.id);
+    if (session === undefined) continue;
+    const root = roots.get(session) ?? lineageOf(core, session)[0] ?? session;
+    roots.set(session, root);
+    const list = grouped.get(root);
+    if (list) list.push(one);
+    else grouped.set(root, [one]);
+  }
+  return [...grouped].map(([root, list]) => ({ root, found: list }));
+}
+
+function scheduledLast(core: StoreCore, drafts: readonly Draft[]): readonly Draft[] {
+  const sources = core.db.all<{ id: string }>(
+    "SELECT s.id FROM json_each(?) CROSS JOIN sessions s ON s.id = json_each.value WHERE s.source = ?",
+    JSON.stringify(drafts.map(({ root }) => root)),
+    SCHEDULED,
+  );
+  if (sources.length === 0) return drafts;
+  const scheduled = new Set(sources.map(({ id }) => id));
+  return [...drafts.filter(({ root }) => !scheduled.has(root)), ...drafts.filter(({ root }) => scheduled.has(root))];
+}
+
+const SHOWN_ROWS = 10;
+
+async function describe(
+  core: StoreCore,
+  drafts: readonly Draft[],
+  { terms, asked, options }: { terms: readonly string[]; asked: Asked | null; options: RecallOptions },
+): Promise<readonly RecalledConversation[]> {
+  const withContext = options.withContext ?? false;
+  const hits = new Map<number, SearchHit>();
+  for (const relaxed of [false, true]) {
+    const page = drafts.filter((draft) => draft.relaxed === relaxed).flatMap(({ found }) => found.slice(0, SHOWN_ROWS));
+    for (const hit of await readHits(core, page, { terms: relaxed ? [] : terms, withContext })) hits.set(hit.id, hit);
+  }
+  const subjects = asked?.words ?? [];
+  return await core.read(() =>
+    drafts.flatMap(({ root, found, relaxed, ranked }) => {
+      const shown = found.slice(0, SHOWN_ROWS).flatMap(({ id }) => hits.get(id) ?? []);
+      if (shown.length === 0) return [];
+      const has = new Set(relaxed ? (ranked?.matched ?? []) : subjects.keys());
+      const told = subjects
+        .map(({ word }, at) => ({ word, at }))
+        .filter(({ at }) => isSubject(subjects[at] as AskedWord) || has.has(at));
+      return [
+        {
+          root,
+          relaxed,
+          hits: relaxed && asked ? shown.map((hit) => ({ ...hit, snippet: passageOf(core, hit.id, asked) })) : shown,
+          rows: found.length,
+          matched: told.filter(({ at }) => has.has(at)).map(({ word }) => word),
+          missing: told.filter(({ at }) => !has.has(at)).map(({ word }) => word),
+        },
+      ];
+    }),
+  );
+}
+
+function passageOf(core: StoreCore, id: number, asked: Asked): string {
+  const row = core.db.get<{ content: Uint8Array | null; tool_calls: Uint8Array | null }>(
+    "SELECT CAST(content AS BLOB) AS content, CAST(tool_calls AS BLOB) AS tool_calls FROM messages WHERE id = ?",
+    id,
+  );
+  const text = plainText(row?.content ?? null, core.log) || (decodeText(row?.tool_calls ?? null) ?? "");
+  const weights = asked.evidence.map(
+    ({ weight, terms }) => weight / Math.log(2 + (terms[0]?.postings.places.length ?? 0)),
+  );
+  return makePassage(text, asked.words, weights);
+}
