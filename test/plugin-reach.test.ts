@@ -58,7 +58,7 @@ test("what a person is asked about a command, and the answer, are told; the answ
     { request: { interactive: true, yolo: false } },
   );
   conversation.server.script(
-    { toolCalls: [{ name: "terminal", arguments: { command: "bash -c 'exit 0'" } }] },
+    { toolCalls: [{ name: "terminal", arguments: { command: "bash --norc -c 'exit 0'" } }] },
     { text: "ok" },
   );
   for await (const event of conversation.conversation.agent.run({ text: "go" })) {
@@ -70,11 +70,11 @@ test("what a person is asked about a command, and the answer, are told; the answ
     ["pre_approval_request", "post_approval_response"],
   );
   const [before, after] = told.map(({ facts }) => facts);
-  assert.equal(before?.command, "bash -c 'exit 0'");
+  assert.equal(before?.command, "bash --norc -c 'exit 0'");
   assert.deepEqual(before?.pattern_keys, [before?.pattern_key]);
   assert.equal(before?.surface, "cli");
   assert.ok(before?.description && before.session_key);
-  assert.deepEqual([after?.choice, after?.command], ["deny", "bash -c 'exit 0'"]);
+  assert.deepEqual([after?.choice, after?.command], ["deny", "bash --norc -c 'exit 0'"]);
   assert.match(lastOf(conversation.server.last.body, "tool"), /denied|refused|did not/i);
 });
 

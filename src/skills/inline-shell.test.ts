@@ -51,7 +51,7 @@ test("commands of a skill run where the conversation's commands run", async () =
   assert.deepEqual(await run("exit 3", options), { type: "failed", reason: "the command ended with code 3" });
   assert.deepEqual(await run("sleep 30", { ...options, timeoutMs: 200 }), { type: "timeout" });
   const before = ran;
-  const refused = await run("bash -c 'echo ran'", options);
+  const refused = await run("bash --norc -c 'echo ran'", options);
   assert.match(refused.type === "failed" ? refused.reason : "", /^not run: /);
   assert.equal(ran, before, "what somebody would be asked about does not reach the place");
   await environment.cleanup();

@@ -30,7 +30,7 @@ const snippets: readonly (readonly [string, string, string])[] = [
   // What would be asked about elsewhere because of its form; what it does is nothing.
   [
     "nothing that somebody would be asked about",
-    "!`bash -c 'echo ran'`",
+    "!`bash --norc -c 'echo ran'`",
     "[inline-shell error: not run: shell command via -c/-lc flag: it runs a program that is written on the command line]",
   ],
   [

@@ -13,7 +13,7 @@ import { modelConfig, type TempHome, tempHome } from "../support/temp-home.ts";
 
 const SMART = "approvals:\n  mode: smart\n  timeout: 1\n  smart_policy: Be kind.\n";
 /** Asked about because of its form; what it does is nothing. */
-const COMMAND = "bash -c 'echo judged'";
+const COMMAND = "bash --norc -c 'echo judged'";
 const call = { toolCalls: [{ name: "terminal", arguments: { command: COMMAND } }] };
 
 const results = (events: readonly AgentEvent[]) =>
@@ -115,7 +115,7 @@ test("a question of one process is seen and answered from another", async (t) =>
     const { id, description, command: shown } = JSON.parse(listed.stdout);
     assert.equal(description, "shell command via -c/-lc flag");
     assert.equal(shown, COMMAND);
-    assert.match((await hermes()).stdout, /^[0-9a-f]{8} {2}.*\[shell command via -c\/-lc flag\] bash -c/);
+    assert.match((await hermes()).stdout, /^[0-9a-f]{8} {2}.*\[shell command via -c\/-lc flag\] bash --norc -c/);
     assert.match((await hermes("answer", id, "maybe")).stderr, /"maybe" is not an answer/);
     assert.match((await hermes("answer", "nothing", "once")).stderr, /No pending approval nothing/);
     assert.equal((await hermes("answer", id.slice(0, 8), "once")).code, 0);

@@ -39,8 +39,8 @@ describe("hermes chat -q at a terminal", { skip: tmuxMissing() }, () => {
         /⚠ Write outside the sandbox\?\n {2}write .*outside\.txt\n[\s\S]*Write it\? \[o\]nce/,
       ],
       [
-        { name: "terminal", arguments: { command: "bash -c 'echo x'" } },
-        /⚠ Dangerous command: .*\n {2}bash -c 'echo x'\nRun it\? \[o\]nce, \[r\]est/,
+        { name: "terminal", arguments: { command: "bash --norc -c 'echo x'" } },
+        /⚠ Dangerous command: .*\n {2}bash --norc -c 'echo x'\nRun it\? \[o\]nce, \[r\]est/,
       ],
     ] as const;
     for (const [call, asked] of questions) {

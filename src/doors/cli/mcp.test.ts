@@ -144,13 +144,13 @@ test("wrong input is refused in words, and nothing is written", async () => {
 
 test("a command the policy asks about needs a yes, which is kept for exactly this line", async () => {
   const { mcp, answers, config, close } = await open();
-  const add = () => mcp("add", "sh", "--command", "bash", "--no-test", "--args", "-c", "exit 0");
+  const add = () => mcp("add", "sh", "--command", "bash", "--no-test", "--args", "--norc", "-c", "exit 0");
   assert.match(await add(), /exit 1: .*Confirm it at a terminal/);
   answers.push("n");
   assert.match(await add(), /exit 1: Nothing was started/);
   assert.equal(await config(), START);
   answers.push("y");
   assert.match(await add(), /Added sh/);
-  assert.match(await config(), /command_allowlist:\n {2}- "bash -c 'exit 0'"/);
+  assert.match(await config(), /command_allowlist:\n {2}- "bash --norc -c 'exit 0'"/);
   await close();
 });

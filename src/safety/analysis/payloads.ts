@@ -306,7 +306,7 @@ function gitCommandTexts(args: readonly string[]): readonly string[] {
     if (before === "-c") return settingText(...splitSetting(arg));
     if (option?.test(before) && before !== "-O") return [arg];
     if (attached && option?.test(attached[1] ?? "")) return [attached[2] ?? ""];
-    return /^ext::/.test(arg) ? [arg.slice("ext::".length).replace(/%(.)/g, "$1")] : [];
+    return /^ext::/.test(arg) ? [arg.slice("ext::".length).replace(/%(.)/g, "\\$1")] : [];
   });
   return [...found, ...configText(args), ...restText(args)];
 }
@@ -330,5 +330,7 @@ function restText(args: readonly string[]): readonly string[] {
   });
   if (at < 0) return [];
   const rest = args.slice(at + 1);
-  return [rest.slice(rest.findIndex((arg) => !/^--?(?:recursive|q|quiet)$/.test(arg))).join(" ")];
+  const words = rest.slice(rest.findIndex((arg) => !/^--?(?:recursive|q|quiet)$/.test(arg)));
+  // One word is a text for a shell, several are the words of a command.
+  return [words.length === 1 ? (words[0] ?? "") : words.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(" ")];
 }

@@ -1,3 +1,4 @@
+import { analyseCommand } from "../analysis/analyse.ts";
 import { sedRuns, sedScripts } from "../analysis/executors.ts";
 import {
   argTexts,
@@ -10,7 +11,7 @@ import {
   type Stage,
   type Substitution,
 } from "../analysis/invocation.ts";
-import { isShell, printedBy, readsCommandsFromInput, shellPayload } from "../analysis/shells.ts";
+import { isShell, printedBy, readsCommandsFromInput, shellOptions, shellPayload } from "../analysis/shells.ts";
 import { languageOf, reachOf } from "../analysis/snippet.ts";
 import { oncePerScene, optionsOf, programRule, type Rule, type RuleGroup, type Scene, writtenFiles } from "../scene.ts";
 
@@ -194,13 +195,37 @@ const MAN: OptionSpec = {
   long: ["pager", "config-file", "locale", "manpath", "sections", "prompt"],
 };
 
+const READ_ALIKE = /^(?:sh|bash|dash|ash|ksh|zsh)$/;
+/** They run what they are given as it stands, with no more rights and nothing put in. */
+const RUN_AS_GIVEN =
+  /^(?:timeout|env|nice|ionice|time|stdbuf|nohup|command|exec|docker|podman|docker-compose|kubectl|oc)$/;
+const OF_SYSTEM = /^(?:(?:\/usr)?(?:\/local)?\/bin\/)?[^/]+$/;
+/** What is put in from outside: parameters of the text, and the place where a program such as xargs puts what it was handed. */
+const PUT_IN = /\$[@*#0-9]|\$\{[!#]?[@*0-9]|\{\}/;
+/** zsh runs code out of globs and expansions that another shell takes for text. */
+const PLAIN_WORDS = /^[\w\s./:@%+,;&|'"-]*$/;
+
+/** Whether the text behind `-c` is one that the rules have read as it will run: what it does is judged, not that it is handed over. */
+function isSeenThrough(invocation: Invocation): boolean {
+  const payload = shellPayload(invocation);
+  if (payload === null) return true;
+  const { program, path, args } = invocation;
+  const options = shellOptions(invocation);
+  if (!invocation.via.every((one) => RUN_AS_GIVEN.test(one.program))) return false;
+  if (!READ_ALIKE.test(program) || !OF_SYSTEM.test(path) || options.longs.length > 0 || hasLetter(options, "s"))
+    return false;
+  const given = args.find(({ text }) => text === payload);
+  if (!given || given.marked !== undefined || given.substitutions.length > 0 || PUT_IN.test(payload)) return false;
+  return (program !== "zsh" || PLAIN_WORDS.test(payload)) && payload.trim() !== "" && analyseCommand(payload).ok;
+}
+
 export const inlineCode: RuleGroup = {
   reason: "runs a program that is written on the command line",
   rules: [
     {
       key: "shell command via -c/-lc flag",
       matches: (scene) =>
-        scene.invocations.some((invocation) => isShell(invocation.program) && shellPayload(invocation) !== null),
+        scene.invocations.some((invocation) => isShell(invocation.program) && !isSeenThrough(invocation)),
     },
     {
       key: "script execution via -e/-c flag",
@@ -441,7 +466,8 @@ export const chmodRun: RuleGroup = {
 
 const NETCATS = new Set(["nc", "ncat", "netcat", "nc.traditional", "nc.openbsd"]);
 const isNetwork = ({ program, args }: Invocation) =>
-  NETCATS.has(program) ||
+  // With `-z` it looks whether somebody listens, and sends nothing.
+  (NETCATS.has(program) && !args.some(({ text }) => /^-[a-z]*z[a-z]*$/i.test(text) && !/[ec]/.test(text))) ||
   program === "telnet" ||
   program === "socat" ||
   (program === "openssl" && args[0]?.text === "s_client");
