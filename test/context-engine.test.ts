@@ -40,7 +40,7 @@ test("a name nobody knows is said in one line at the start, and the default engi
   const rig = await commandRig(t, { "config.yaml": "context: { engine: nowhere }\n" });
   const lines = rig.ctx.conversation.notes.filter((note) => /engine/.test(note));
   assert.deepEqual(lines, [
-    'There is no context engine "nowhere"; the default one is used. context.engine in config.yaml names it.',
+    'There is no context engine "nowhere"; using the default one. It is set by context.engine in config.yaml.',
   ]);
   await using home = await tempHome({ "config.yaml": "context: { engine: nowhere }\n" });
   const { stdout, stderr, code } = await runHermes(["chat", "-q", "hello"], { home });

@@ -85,8 +85,8 @@ describe("a conversation with MCP servers", () => {
     const told = [
       /^MCP server "none": the command "no-such-program" was not found\. Install it, or correct mcp_servers\.none\.command/,
       /^MCP server "gone": .*logs\/mcp-stderr\.log/,
-      /^MCP server "blank": it has neither command nor url/,
-      /^MCP server "hang" has not answered yet: this conversation begins without its tools/,
+      /^MCP server "blank": it has no command or url/,
+      /^MCP server "hang" has not responded yet: this conversation starts without its tools/,
     ];
     const { stdout, stderr, code } = await runHermes(["chat", "-q", "hi"], { home });
     assert.deepEqual([stdout, code], ["hello\n", 0]);
@@ -217,12 +217,12 @@ registerHooks({ resolve(s, c, next) { const r = next(s, c); if (/modelcontextpro
       const { messages } = server.last.body as { messages: { role: string; content: string }[] };
       return messages.filter(({ role }) => role === "tool").slice(-3);
     };
-    // The server tells of its change behind the answer; the turn after it was read takes it over.
+    // The server tells of its change behind the answer; the turn after it was read accepts it.
     let [found, called, gone] = await results();
     for (let n = 0; n < 20 && !found?.content.includes("mcp_tiny_extra"); n++) [found, called, gone] = await results();
     assert.match(found?.content ?? "", /mcp_tiny_extra/);
     assert.match(called?.content ?? "", /"result":"new"/);
-    assert.match(gone?.content ?? "", /does not offer mcp_tiny_echo any more/);
+    assert.match(gone?.content ?? "", /no longer offers mcp_tiny_echo/);
     assert.equal(JSON.stringify(server.last.body.tools), before);
   });
 

@@ -49,7 +49,7 @@ test("names that collide are left out with a warning, and a description that rea
   const echo = tools.find(({ tool }) => tool === "echo");
   assert.match(echo?.description ?? "", /^\[Description withheld: it reads like an attack \(/);
   assert.deepEqual(echo?.parameters, { type: "object", properties: {} });
-  assert.match(status.warnings.join("\n"), /"a\.b" is left out, its name mcp_tiny_a_b is taken by "a-b"/);
+  assert.match(status.warnings.join("\n"), /"a\.b" is skipped: its name mcp_tiny_a_b is already used by "a-b"/);
   assert.match(
     status.warnings.join("\n"),
     /description of echo reads like an attack and is withheld\. hermes mcp review tiny/,
@@ -58,7 +58,7 @@ test("names that collide are left out with a warning, and a description that rea
 
 test("two servers whose names look alike do not answer for each other", async () => {
   await using rig = await hubRig({ "a-b": tinyServer(), a_b: tinyServer() });
-  assert.match(rig.lines.join("\n"), /its name mcp_a_b_echo is taken by server/);
+  assert.match(rig.lines.join("\n"), /its name mcp_a_b_echo is already used by server/);
 });
 
 test("a server that never answers delays nobody and is told about", async () => {
@@ -97,10 +97,10 @@ test("three failures in a row, and the server is not asked for a minute", async 
   let now = 0;
   const clock = { ...systemClock, now: () => now };
   await using rig = await hubRig({ tiny: { ...tinyServer(), timeout: 0.3 } }, { clock });
-  for (let n = 0; n < 3; n++) assert.match(await rig.call("tiny", "slow"), /did not answer within 0\.3 s/);
+  for (let n = 0; n < 3; n++) assert.match(await rig.call("tiny", "slow"), /did not respond within 0\.3 s/);
   assert.match(
     await rig.call("tiny", "echo"),
-    /failed three times in a row and is not asked for another 60 s.*Last reason/s,
+    /failed three times in a row and is paused for another 60 s.*Last reason/s,
   );
   now += 60_000;
   assert.equal(await rig.call("tiny", "echo", { text: "x" }), '{"result":"echo x"}');
@@ -110,12 +110,12 @@ test("the first call after that minute is a trial: if it fails, the minute begin
   let now = 0;
   const clock = { ...systemClock, now: () => now };
   await using rig = await hubRig({ tiny: { ...tinyServer(), timeout: 0.3 } }, { clock });
-  const fails = async () => assert.match(await rig.call("tiny", "slow"), /did not answer within 0\.3 s/);
+  const fails = async () => assert.match(await rig.call("tiny", "slow"), /did not respond within 0\.3 s/);
   for (let n = 0; n < 3; n++) await fails();
   now += 60_000;
   await fails();
   now += 59_000;
-  assert.match(await rig.call("tiny", "echo"), /is not asked for another 1 s/);
+  assert.match(await rig.call("tiny", "echo"), /is paused for another 1 s/);
   now += 1000;
   assert.equal(await rig.call("tiny", "echo", { text: "x" }), '{"result":"echo x"}');
   for (let n = 0; n < 2; n++) await fails();
@@ -242,7 +242,7 @@ test("a server that was lost is tried five times, then parked; meanwhile its too
   process.kill(rig.server("falls").pid ?? 0, "SIGKILL");
   await until(() => rig.server("falls").status.state === "parked", "it was never parked");
   assert.deepEqual(pauses, [1000, 2000, 4000, 8000, 16_000, 300_000]);
-  assert.match(await rig.call("falls", "echo"), /its process ended with code 1.* It is tried again in (?:299|300) s\./);
+  assert.match(await rig.call("falls", "echo"), /its process ended with code 1.* Retrying in (?:299|300) s\./);
 });
 
 test("a quiet connection is asked for a sign of life, and one that gives none is replaced", async () => {

@@ -78,7 +78,7 @@ test("a hook that hangs is left alone after its deadline, and the next event doe
   });
   await overTime(host.refresh());
   assert.deepEqual(await overTime(host.hooks.emit("pre_tool_call", {})), ["here"]);
-  assert.match(host.takeLines().join("\n"), /plugin "a_hangs": hook pre_tool_call did not answer within 10 s/);
+  assert.match(host.takeLines().join("\n"), /plugin "a_hangs": hook pre_tool_call did not respond within 10 s/);
   assert.deepEqual(await host.hooks.emit("pre_tool_call", {}), ["here"], "time stands still and it answers");
   assert.deepEqual(host.takeLines(), []);
 });

@@ -31,7 +31,7 @@ const WRONGS: readonly (readonly [what: string, body: string, told: RegExp | nul
   ["throws", `throw new Error("broken");`, /hook pre_tool_call failed and is ignored: broken/],
   ["throws no error", `throw null;`, /hook pre_tool_call failed and is ignored: null/],
   ["is rejected", `return Promise.reject(new Error("broken"));`, /hook pre_tool_call failed and is ignored: broken/],
-  ["hangs", `return new Promise(() => {});`, /hook pre_tool_call did not answer within 10 s/],
+  ["hangs", `return new Promise(() => {});`, /hook pre_tool_call did not respond within 10 s/],
   [
     "fails in a timer",
     `setTimeout(() => { throw new Error("too late"); });`,

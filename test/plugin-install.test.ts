@@ -30,8 +30,8 @@ const plugin = (at: string, manifest: string) => ({
 });
 
 const REFUSED: readonly (readonly [what: string, files: Readonly<Record<string, string>>, said: RegExp])[] = [
-  ["no folder", {}, /"src" is neither a folder nor the address.*npm install --prefix .*home src$/],
-  ["an empty folder", { "src/readme": "" }, /holds no plugin: there is no plugin\.yaml/],
+  ["no folder", {}, /"src" is not a folder or a git URL.*npm install --prefix .*home src$/],
+  ["an empty folder", { "src/readme": "" }, /contains no plugin: plugin\.yaml is missing/],
   ["code without a manifest", { "src/index.mjs": "" }, /it has no plugin\.yaml/],
   ["a manifest that is no YAML", plugin("src", "name: [a\n b: {"), /plugin\.yaml, line 1/],
   ["an unknown kind", plugin("src", "name: a\nkind: banana\n"), /kind "banana" is unknown; there are standalone/],
@@ -39,8 +39,8 @@ const REFUSED: readonly (readonly [what: string, files: Readonly<Record<string, 
   ["a hidden name", plugin("src", "name: .a\n"), /"\.a" is not a valid name/],
   ["a name with three parts", plugin("src", "name: a/b/c\n"), /"a\/b\/c" is not a valid name/],
   ["a name with spaces", plugin("src", "name: a b\n"), /"a b" is not a valid name/],
-  ["the name of a category", plugin("src", "name: memory\n"), /cannot be called "memory" here/],
-  ["code outside the folder", { "src/plugin.yaml": "name: a\nmain: ../x.mjs\n", "x.mjs": "" }, /x\.mjs is not there/],
+  ["the name of a category", plugin("src", "name: memory\n"), /cannot be named "memory" here/],
+  ["code outside the folder", { "src/plugin.yaml": "name: a\nmain: ../x.mjs\n", "x.mjs": "" }, /x\.mjs does not exist/],
   ["a manifest alone", { "src/plugin.yaml": "name: a\n" }, /it has no code file \(index\.js/],
   ["Python", { "src/plugin.yaml": "name: a\n", "src/__init__.py": "" }, /it is written in Python/],
 ];
@@ -55,7 +55,7 @@ for (const [what, files, said] of REFUSED) {
 test("what is no address and no name of a package gets no advice about packages", async (t) => {
   const { install } = await place(t);
   for (const source of ["/nowhere", "./nowhere", "~/nowhere", "ext::sh -c true", "https://", "ssh:///x"])
-    await assert.rejects(install(source), /neither a folder nor the address of a git repository\.$/);
+    await assert.rejects(install(source), /not a folder or a git URL\.$/);
 });
 
 test("a repository that is not there is named with git's reason", async (t) => {
@@ -68,7 +68,7 @@ test("a folder of other plugins is never replaced, not even by force", async (t)
     ...plugin("src", "name: tools\n"),
     ...plugin("home/plugins/tools/inner", "name: inner\n"),
   });
-  await assert.rejects(install("src", true), /cannot be called "tools" here/);
+  await assert.rejects(install("src", true), /cannot be named "tools" here/);
   assert.deepEqual(
     (await found()).map(({ key }) => key),
     ["tools/inner"],
@@ -79,7 +79,7 @@ test("a folder of other plugins is never replaced, not even by force", async (t)
 test("an installed plugin is replaced by force alone, and stays when its successor is broken", async (t) => {
   const { install, folder, dir, found } = await place(t, plugin("src", "name: a\nversion: 1\n"));
   await install("src");
-  await assert.rejects(install("src"), /a 1 is installed already.*hermes plugins update a.*--force/);
+  await assert.rejects(install("src"), /a 1 is already installed.*hermes plugins update a.*--force/);
   await writeFile(join(dir, "src", "plugin.yaml"), "name: a\nversion: 2\nkind: banana\n");
   await assert.rejects(install("src", true), /kind "banana"/);
   assert.equal((await found())[0]?.manifest.version, "1");

@@ -436,7 +436,7 @@ test("a shell hook without consent is skipped where nobody can be asked; with --
   const events = await conversation.say("go");
   assert.doesNotMatch(lastOf(conversation.server.last.body, "tool"), /hands off/);
   assert.ok(
-    events.some((event) => event.type === "status" && /is skipped: you have not allowed it yet/.test(event.message)),
+    events.some((event) => event.type === "status" && /is skipped: you have not approved it yet/.test(event.message)),
   );
   await conversation.begin({ acceptHooks: true });
   await conversation.say("go");
@@ -468,7 +468,7 @@ test("consent is for the bytes of the script: changed, it does not run until it 
   assert.equal(answered.length, 1, "asked once");
   await script(conversation, "ctx.sh", `echo '{"context":"something else"}'`);
   await say("third", "deny");
-  assert.match(answered[1] ?? "", /changed since you allowed it/);
+  assert.match(answered[1] ?? "", /changed since you approved it/);
   assert.equal(lastOf(conversation.server.last.body, "user"), "third");
   const kept = JSON.parse(await readFile(join(conversation.homeDir, "shell-hooks-allowlist.json"), "utf8"));
   assert.deepEqual(Object.keys(kept.approvals[0]), [

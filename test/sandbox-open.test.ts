@@ -53,7 +53,7 @@ test("auto without a working bwrap is local and says why", async (t) => {
   const second = await open(t, { sandbox: "auto" }, { environment: { PATH: broken } });
   assert.deepEqual(
     [second.kind, second.noSandbox],
-    ["local", `bwrap cannot make one on this machine: no permissions to create a new namespace`],
+    ["local", `bwrap cannot create one on this machine: no permissions to create a new namespace`],
   );
 });
 
@@ -102,12 +102,12 @@ const missing: readonly (readonly [string, Partial<TerminalConfig>, Record<strin
   ],
   ["ssh without a host", { backend: "ssh" }, {}, /no host is set.*terminal\.ssh_host/s],
   ["ssh without ssh", { backend: "ssh", ssh_host: "h" }, { PATH: "/nowhere" }, /program ssh is not on PATH/],
-  ["a backend of another version", { backend: "modal" }, {}, /cannot use. Choose local, docker or ssh/],
+  ["a backend of another version", { backend: "modal" }, {}, /does not support. Choose local, docker or ssh/],
   [
     "a credential outside the home",
     { backend: "docker", credential_files: ["../.ssh/id"] },
     { HERMES_DOCKER_BINARY: "/bin/true" },
-    /not below the Hermes home/,
+    /not inside the Hermes home/,
   ],
 ];
 for (const [what, changes, environment, message] of missing) {
@@ -124,7 +124,7 @@ const said: readonly (readonly [string, string, RegExp])[] = [
   [
     "no daemon",
     "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?",
-    /daemon of docker does not answer.*systemctl start docker/s,
+    /docker daemon does not respond.*systemctl start docker/s,
   ],
   [
     "no right to it",
@@ -134,7 +134,7 @@ const said: readonly (readonly [string, string, RegExp])[] = [
   [
     "no image",
     "Unable to find image 'a/b:c' locally\ndocker: Error response from daemon: pull access denied for a/b",
-    /The image a\/b:c is not there.*docker pull a\/b:c/s,
+    /The image a\/b:c is missing.*docker pull a\/b:c/s,
   ],
   [
     "no init program",

@@ -182,7 +182,7 @@ describe("what cannot be read is said in words, and does not sink the rest", () 
     const words = second.results.map(({ error }: { error: string | null }) => error);
     assert.match(words[0], /without text; it may be made by scripts/);
     assert.match(words[1], /redirects more than 5 times/);
-    assert.match(words[2], /refuses the connection/);
+    assert.match(words[2], /refused the connection/);
     assert.match(words[3], /Not a web address/);
     assert.match(words[4], /Only http and https/);
     assert.deepEqual(Object.keys(second.results[0]), ["url", "title", "content", "error"]);

@@ -180,7 +180,7 @@ test("a turn whose conversation was taken over writes nothing more, and the next
   const { outcome } = await late;
   assert.equal(outcome.exitReason, "conversation_moved");
   assert.equal(outcome.interrupted, true);
-  assert.match(outcome.finalText ?? "", /nothing more was stored/);
+  assert.match(outcome.finalText ?? "", /nothing more was saved/);
   assert.equal(gate.requests.length, 1, "no model is asked for what cannot be kept");
   assert.deepEqual(await rows(), stored);
   const { outcome: next } = await play(ann, "third");
@@ -199,7 +199,7 @@ test("a turn whose conversation was taken over stops in the middle of its answer
   t.mock.timers.tick(20_000);
   const { outcome } = await done;
   assert.equal(outcome.exitReason, "conversation_moved");
-  assert.match(outcome.finalText ?? "", /process 1 on elsewhere.*nothing more was stored/s);
+  assert.match(outcome.finalText ?? "", /process 1 on elsewhere.*nothing more was saved/s);
   assert.deepEqual(await rows(), ["user: first"]);
 });
 

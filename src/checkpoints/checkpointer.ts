@@ -162,9 +162,9 @@ async function belowRoot(root: string, file: string): Promise<string> {
 
 function explain(error: unknown, root: string): string {
   if (error instanceof GitMissingError) return `No checkpoint: ${error.message}`;
-  if (error instanceof TooManyFilesError) return `No checkpoint of ${root}: it holds too many files.`;
+  if (error instanceof TooManyFilesError) return `No checkpoint of ${root}: too many files.`;
   const what = messageOf(error);
-  return `No checkpoint of ${root} was made: ${what}. What the agent changes there cannot be taken back with /rollback.`;
+  return `No checkpoint of ${root} was made: ${what}. Changes there cannot be undone with /rollback.`;
 }
 
 // Which directory a change belongs to.

@@ -30,7 +30,7 @@ interface GitRun {
 export class GitMissingError extends UserError {
   override name = "GitMissingError";
   constructor() {
-    super("git is not installed; checkpoints are kept by git. Install it and they work from the next turn on.");
+    super("git is not installed; checkpoints need it. Install it and they work from the next turn.");
   }
 }
 

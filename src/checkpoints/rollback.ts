@@ -51,14 +51,14 @@ export class Rollback {
     if (byNumber) return byNumber;
     if (!/^[0-9a-f]{4,64}$/i.test(name))
       throw new UserError(
-        `"${name}" is not a checkpoint; take a number from 1 to ${all.length} or the first 4 or more characters of an id.`,
+        `"${name}" is not a checkpoint; use a number from 1 to ${all.length} or the first 4 or more characters of an id.`,
       );
     const found = all.filter(({ id }) => id.startsWith(name.toLowerCase()));
     if (found.length === 1 && found[0]) return found[0];
     throw new UserError(
       found.length === 0
-        ? `No checkpoint of ${this.root} is called ${name}.`
-        : `More than one checkpoint begins with ${name}.`,
+        ? `No checkpoint of ${this.root} matches ${name}.`
+        : `More than one checkpoint id starts with ${name}.`,
     );
   }
 
@@ -74,7 +74,7 @@ export class Rollback {
   #inside(file: string | undefined): string | undefined {
     if (file === undefined) return undefined;
     if (isAbsolute(file) || hasTraversalComponent(file))
-      throw new UserError(`${file} must be a path below ${this.root}, without a leading slash and without "..".`);
+      throw new UserError(`${file} must be a path inside ${this.root}, without a leading slash and without "..".`);
     const path = relative(this.root, resolve(this.root, normalize(file)))
       .split(sep)
       .join("/");
@@ -99,7 +99,7 @@ export async function openRollback({ home, clock, environment, sessionId, on }: 
   const root = await projectRootOf(environment.cwd, { osHome: home.osHome, cwd: environment.cwd });
   if (root === null)
     throw new UserError(
-      `No checkpoints are made of ${home.display(environment.cwd)}: it is too wide to be copied. Start Hermes in a project folder.`,
+      `No checkpoints are made of ${home.display(environment.cwd)}: the folder is too broad. Start Hermes in a project folder.`,
     );
   return new Rollback(openCheckpoints(home, clock), { root, sessionId, on });
 }
@@ -151,7 +151,7 @@ async function restore(
     const seen = since(await readTree(store.git, (await store.presentLocked(root, include, signal)).tree));
     if (file !== undefined && !include.some(asked) && seen.created.length === 0)
       throw new UserError(
-        `${file} is not in checkpoint ${checkpoint.id.slice(0, 7)}, nor was it created since. Names begin below ${root}.`,
+        `${file} is not in checkpoint ${checkpoint.id.slice(0, 7)}, nor was it created since. Paths are relative to ${root}.`,
       );
     if (seen.changed.length === 0 && !(request.removeNew && seen.created.length > 0))
       return { restored: [], removed: [], created: seen.created, kept: [], before: null };
@@ -231,7 +231,7 @@ async function makeWay(root: string, path: string, present: ReadonlyMap<string, 
     () => true,
     () => false,
   );
-  return emptied ? null : "a directory with files stands there now";
+  return emptied ? null : "there is a non-empty directory now";
 }
 
 async function put(path: string, { mode }: KeptFile, data: Buffer): Promise<void> {

@@ -113,7 +113,7 @@ const MAX_FILES = 50_000;
 export class TooManyFilesError extends Error {
   override name = "TooManyFilesError";
   constructor(root: string) {
-    super(`${root} holds more than ${MAX_FILES} files; no checkpoint is made of it`);
+    super(`${root} contains more than ${MAX_FILES} files; no checkpoint was made`);
   }
 }
 

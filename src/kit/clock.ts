@@ -37,7 +37,7 @@ export async function within<T>(work: () => Promise<T>, ms: number, clock: Clock
   const running = work();
   const stop = new AbortController();
   const limit = clock.sleep(ms, signal ? AbortSignal.any([stop.signal, signal]) : stop.signal).then(() => {
-    throw new OutOfTime(`no answer within ${ms / 1000} seconds`);
+    throw new OutOfTime(`no response within ${ms / 1000} seconds`);
   });
   try {
     return await Promise.race([running, limit]);

@@ -158,8 +158,8 @@ const reasons: Readonly<Record<string, string>> = {
   EPERM: "operation not permitted",
   EROFS: "the file system is read-only",
   ENOSPC: "no space left on the disk",
-  EDQUOT: "disk quota used up",
-  ENOTDIR: "a part of its path is not a directory",
+  EDQUOT: "disk quota exceeded",
+  ENOTDIR: "part of its path is not a directory",
   EISDIR: "it is a directory",
 };
 
@@ -204,7 +204,7 @@ const NO_LINK = constants.O_NOFOLLOW ?? 0;
 class MovedError extends UserError {
   override name = "MovedError";
   constructor(path: string) {
-    super(`${path} was replaced by a link, or a folder above it was, after it had been looked at. Nothing was changed`);
+    super(`${path} was replaced by a link, or a folder above it was, after it was checked. Nothing was changed`);
   }
 }
 

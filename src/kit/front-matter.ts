@@ -1,4 +1,4 @@
-// A Markdown file with YAML between two lines `---` at its top. Everything in it is text: `version: 1.10` stays "1.10", `name: no` "no".
+// A Markdown file with YAML between two lines `---` at the top level. Everything in it is text: `version: 1.10` stays "1.10", `name: no` "no".
 import { parseDocument } from "yaml";
 import {
   type FrontMatter,

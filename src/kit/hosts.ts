@@ -24,7 +24,7 @@ export function parseHost(entry: string): NamedHost | null {
 export function hostProblem(entry: string): string | null {
   const host = parseHost(entry);
   if (host === null)
-    return `${JSON.stringify(entry)} is not a host; write it like example.com, *.example.com or example.com:8080`;
+    return `${JSON.stringify(entry)} is not a host; use example.com, *.example.com or example.com:8080`;
   if (!isLoopback(host) || host.port !== null) return null;
   return `${JSON.stringify(entry)} needs a port, like ${entry.trim()}:8080: a server of this machine is reached at its own port`;
 }

@@ -138,10 +138,10 @@ function startOfLastEvent(piece: Uint8Array, last: number): number {
 
 const FAILURES: Readonly<Record<string, string>> = {
   ENOTFOUND: "was not found",
-  EAI_AGAIN: "could not be looked up; the name server does not answer",
-  ECONNREFUSED: "refuses the connection",
-  ECONNRESET: "broke off the connection",
-  EPIPE: "broke off the connection",
+  EAI_AGAIN: "could not be looked up; the DNS server does not respond",
+  ECONNREFUSED: "refused the connection",
+  ECONNRESET: "closed the connection",
+  EPIPE: "closed the connection",
   EHOSTUNREACH: "cannot be reached",
   ENETUNREACH: "cannot be reached; the network may be down",
   ETIMEDOUT: "did not answer in time",
@@ -155,8 +155,10 @@ export function failureWords(error: unknown): string {
   const unknown = () => `could not be read: ${causesOf(error).findLast(({ message }) => message)?.message ?? error}`;
   const words =
     FAILURES[code] ??
-    (/CERT|SELF_SIGNED|TLS|SSL|UNABLE_TO_/.test(code) ? "has no valid certificate or speaks no TLS" : undefined) ??
-    (code.startsWith("HPE_") ? "does not answer in HTTP" : unknown());
+    (/CERT|SELF_SIGNED|TLS|SSL|UNABLE_TO_/.test(code)
+      ? "has no valid certificate or does not support TLS"
+      : undefined) ??
+    (code.startsWith("HPE_") ? "does not speak HTTP" : unknown());
   return code === "" ? words : `${words} (${code})`;
 }
 

@@ -65,7 +65,7 @@ export class ZipWriter {
       this.#at += (chunk as Buffer).length;
       if (this.#at > LIMIT) throw new ZipError("A zip file cannot hold more than 4 GB.");
     }
-    if (size > LIMIT) throw new ZipError(`${member.name} is larger than 4 GB and does not fit into a zip file.`);
+    if (size > LIMIT) throw new ZipError(`${member.name} is larger than 4 GB and cannot be stored in a zip file.`);
     const facts = { ...member, name, size, sum, packed: this.#at - dataStart, start };
     await this.#write(localHeader(facts), start);
     this.#directory.push(centralHeader(facts));

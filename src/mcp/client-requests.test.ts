@@ -65,7 +65,7 @@ test("a model that is not on the list is refused, one that is gets used", async 
 });
 
 test("switched off means refused", async () => {
-  await assert.rejects(rig({ enabled: false }).ask(), /switched off/);
+  await assert.rejects(rig({ enabled: false }).ask(), /disabled/);
 });
 
 test("rounds of tool use are passed on and counted", async () => {

@@ -40,7 +40,7 @@ export class Sampler {
   ): Promise<CreateMessageResultWithTools> {
     const { server, settings, sample } = this.#options;
     if (!settings.enabled || !sample)
-      throw new Error(`sampling is switched off for this server (mcp_servers.${server}.sampling.enabled)`);
+      throw new Error(`sampling is disabled for this server (mcp_servers.${server}.sampling.enabled)`);
     const model = this.#model(params);
     this.#count();
     const wantsTools = (params.tools ?? []).length > 0;

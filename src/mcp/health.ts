@@ -154,8 +154,7 @@ export function explainFailure(error: unknown, { settings, redact, ending }: Fai
         `the command "${endpoint.command}" was not found. Install it, or correct mcp_servers.${name}.command in config.yaml.`,
       );
     }
-    if (code === "EACCES")
-      return failure("missing", `"${endpoint.command}" may not be executed. Check its permissions.`);
+    if (code === "EACCES") return failure("missing", `"${endpoint.command}" is not executable. Check its permissions.`);
     if (ending !== null) return failure("unreachable", `${clean(ending)}. ${LOGS}`);
   }
   if (status === 401 || nameOf(error) === "UnauthorizedError") {
@@ -165,28 +164,27 @@ export function explainFailure(error: unknown, { settings, redact, ending }: Fai
       `it refused the credentials (401). Check mcp_servers.${name}.headers, or set mcp_servers.${name}.auth to oauth and run: hermes mcp login ${name}`,
     );
   }
-  if (status === 403)
-    return failure("needs_reauth", `it forbids the access (403). Check what your credentials may do.`);
+  if (status === 403) return failure("needs_reauth", `access denied (403). Check the permissions of your credentials.`);
   if (code !== null && UNTRUSTED.test(code))
     return failure(
       "unreachable",
-      `its certificate is not accepted (${clean(failureText(deepest(error)))}). Put the file of the authority that signed it into mcp_servers.${name}.ssl_verify.`,
+      `its certificate is not accepted (${clean(failureText(deepest(error)))}). Set the CA file that signed it in mcp_servers.${name}.ssl_verify.`,
     );
-  if (isExpired(error, status)) return failure("expired", "it does not know our session any more.");
+  if (isExpired(error, status)) return failure("expired", "the session has expired.");
   if (code === "REQUEST_TIMEOUT")
     return failure(
       "unreachable",
-      `it did not answer within ${settings.timeoutMs / 1000} s (mcp_servers.${name}.timeout).`,
+      `it did not respond within ${settings.timeoutMs / 1000} s (mcp_servers.${name}.timeout).`,
     );
   if (nameOf(error) === "ProtocolError" || isAnswer(error)) return failure("refused", clean(failureText(error)));
-  const where = endpoint.type === "stdio" ? LOGS : `Check mcp_servers.${name}.url and whether the server runs.`;
+  const where = endpoint.type === "stdio" ? LOGS : `Check mcp_servers.${name}.url and whether the server is running.`;
   return failure("unreachable", `${clean(failureText(error))}. ${where}`);
 }
 
 export function didNotConnect({ name, connectMs }: ServerSettings): McpError {
   return new McpError(
     "unreachable",
-    `MCP server "${name}": no answer within ${connectMs / 1000} s of starting. Raise mcp_servers.${name}.connect_timeout, or see what is wrong with: hermes mcp test ${name}`,
+    `MCP server "${name}": no response within ${connectMs / 1000} s of starting. Raise mcp_servers.${name}.connect_timeout, or diagnose it: hermes mcp test ${name}`,
   );
 }
 

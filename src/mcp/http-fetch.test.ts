@@ -48,7 +48,7 @@ test("a server that nobody runs is a TypeError, which the SDK understands, and s
   const fetch = await serverFetch(endpointOf(url), owner);
   await assert.rejects(fetch(url), {
     name: "TypeError",
-    message: `127.0.0.1:${port} refuses the connection (ECONNREFUSED)`,
+    message: `127.0.0.1:${port} refused the connection (ECONNREFUSED)`,
   });
 });
 

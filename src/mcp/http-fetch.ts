@@ -37,7 +37,7 @@ async function checkForeign(target: URL, home: URL, server: string): Promise<voi
   if (foreign.isPrivate && !isPrivate)
     throw new McpError(
       "refused",
-      `MCP server "${server}" leads to ${target.host}, an address of this machine or its local network. A server on the internet may not.`,
+      `MCP server "${server}" leads to ${target.host}, an address on this machine or its local network. Servers on the internet may not redirect there.`,
     );
 }
 

@@ -124,7 +124,7 @@ export class McpHub {
       const owner = taken.get(name);
       if (owner === undefined) return true;
       this.#ports.log.warn(
-        `MCP server "${server}": tool "${tool}" is left out, its name ${name} is taken by server "${owner}".`,
+        `MCP server "${server}": tool "${tool}" is skipped: its name ${name} is already used by server "${owner}".`,
       );
       return false;
     });

@@ -27,7 +27,7 @@ test("a program on the command line needs a yes, and the yes holds for exactly t
 });
 
 test("the refusal names the server and what to do", () => {
-  assert.match(launchRefusal("x", inline, facts()) ?? "", /needs your consent.*hermes mcp test x/s);
+  assert.match(launchRefusal("x", inline, facts()) ?? "", /needs your approval.*hermes mcp test x/s);
   const denied = facts({ approvals: { ...defaultConfig().approvals, deny: ["npx *"] } });
   assert.match(launchRefusal("x", "npx thing", denied) ?? "", /forbids its command.*mcp_servers\.x\.command/s);
 });

@@ -41,7 +41,7 @@ export function launchRefusal(server: string, line: string, facts: LaunchFacts):
   if (verdict.type === "allow") return null;
   if (verdict.type === "block")
     return `the command policy forbids its command: ${verdict.reason}. Change mcp_servers.${server}.command and args in config.yaml.`;
-  return `its command needs your consent: ${verdict.reason} (${verdict.category}). Run "hermes mcp test ${server}" in a terminal and say yes, or add the command line to command_allowlist in config.yaml.`;
+  return `its command needs your approval: ${verdict.reason} (${verdict.category}). Run "hermes mcp test ${server}" in a terminal and approve it, or add the command line to command_allowlist in config.yaml.`;
 }
 
 // Is the package that a server's command fetches known malware? Asked before anything of it runs.

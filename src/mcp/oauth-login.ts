@@ -61,10 +61,7 @@ function oauthEndpoint({
   endpoint,
 }: ServerSettings): HttpEndpoint & { readonly oauth: NonNullable<HttpEndpoint["oauth"]> } {
   if (endpoint.type === "stdio") {
-    throw new McpError(
-      "needs_reauth",
-      `MCP server "${name}" is a program on this machine; there is nothing to sign in to.`,
-    );
+    throw new McpError("needs_reauth", `MCP server "${name}" is a program on this machine; no sign-in needed.`);
   }
   const oauth = endpoint.oauth ?? {
     clientId: null,
@@ -118,7 +115,7 @@ async function listen(port: number, state: string): Promise<Callback> {
       failed(
         new McpError(
           "needs_reauth",
-          `Port ${port} of 127.0.0.1 cannot be used for the callback (${failureText(error)}). Set oauth.redirect_port to a free one, or 0.`,
+          `Port ${port} of 127.0.0.1 cannot be used for the callback (${failureText(error)}). Set oauth.redirect_port to a free port, or 0.`,
         ),
       ),
     );
@@ -138,12 +135,12 @@ async function listen(port: number, state: string): Promise<Callback> {
 function readAnswer(params: URLSearchParams, state: string): Answer | McpError {
   const refused = params.get("error");
   if (params.get("state") !== state)
-    return new McpError("needs_reauth", "The answer belongs to another login; try again.");
+    return new McpError("needs_reauth", "The response belongs to another login; try again.");
   if (refused !== null) {
     return new McpError("needs_reauth", `The server refused: ${params.get("error_description") ?? refused}`);
   }
   const code = params.get("code");
-  if (code === null) return new McpError("needs_reauth", "The answer has no code; try again.");
+  if (code === null) return new McpError("needs_reauth", "The response contains no code; try again.");
   return { code, iss: params.get("iss") };
 }
 
@@ -159,7 +156,7 @@ async function pasted(ports: LoginPorts, state: string): Promise<Answer> {
 
 function aborted(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) => {
-    const stop = () => reject(new McpError("needs_reauth", "Signing in was given up."));
+    const stop = () => reject(new McpError("needs_reauth", "Sign-in cancelled."));
     if (signal.aborted) stop();
     signal.addEventListener("abort", stop, { once: true });
   });

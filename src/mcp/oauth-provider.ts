@@ -137,7 +137,7 @@ export function refreshingOnce(fetch: Fetch, files: OAuthFiles): Fetch {
 }
 
 export function needsLogin(server: string): McpError {
-  return new McpError("needs_reauth", `MCP server "${server}" wants you to sign in. Run: hermes mcp login ${server}`);
+  return new McpError("needs_reauth", `MCP server "${server}" requires sign-in. Run: hermes mcp login ${server}`);
 }
 
 // What signing in leaves behind, one server at a time: tokens, the registered client, what is known of the authority. All 0600.

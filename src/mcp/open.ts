@@ -53,7 +53,7 @@ export class ConversationMcp {
     if (!name.startsWith("mcp_")) return null;
     const use = this.#current;
     if (use) return use.explainMissing(name, signal);
-    return `${name} belongs to an MCP server that is not configured or switched off now. "hermes mcp list" shows the servers.`;
+    return `${name} belongs to an MCP server that is not configured or is disabled. "hermes mcp list" shows the servers.`;
   }
 
   /** Connects anew, as config.yaml says now. Resolves to one line per server. */

@@ -181,7 +181,7 @@ function shown(tool: ListedTool, change: ToolChange | undefined): ListedTool {
 
 function warningsFor(server: string, changes: readonly ToolChange[], isFirst: boolean): readonly string[] {
   const named = (kind: ToolChange["kind"]) => changes.filter((one) => one.kind === kind).map(({ tool }) => tool);
-  const look = `hermes mcp review ${server} shows it, hermes mcp accept ${server} takes it over.`;
+  const look = `hermes mcp review ${server} shows it, hermes mcp accept ${server} accepts it.`;
   const [changed, withheld, added] = [named("changed"), named("withheld"), isFirst ? [] : named("new")];
   return [
     ...(withheld.length > 0

@@ -59,7 +59,7 @@ export function buildTools(
     const taken = byName.get(tool.name);
     if (taken) {
       warnings.push(
-        `MCP server "${settings.name}": tool "${tool.tool}" is left out, its name ${tool.name} is taken by "${taken.tool}".`,
+        `MCP server "${settings.name}": tool "${tool.tool}" is skipped: its name ${tool.name} is already used by "${taken.tool}".`,
       );
       continue;
     }

@@ -125,7 +125,7 @@ export class McpServer {
         if (!(await this.#pause(pauseBefore(n, this.#options.ports.clock.random())))) return;
       }
     }
-    this.#options.ports.log.warn(this.#failure?.message ?? `MCP server "${this.settings.name}" is not there`);
+    this.#options.ports.log.warn(this.#failure?.message ?? `MCP server "${this.settings.name}" is not available`);
     if (mayPass(this.#failure)) void this.#park();
   }
 
@@ -161,7 +161,7 @@ export class McpServer {
     if (refusal) {
       throw new McpError(
         "unreachable",
-        `MCP server "${name}" failed three times in a row and is not asked for another ${refusal.seconds} s. Last reason: ${refusal.reason}`,
+        `MCP server "${name}" failed three times in a row and is paused for another ${refusal.seconds} s. Last reason: ${refusal.reason}`,
       );
     }
     this.#watch.wake();
@@ -228,7 +228,7 @@ export class McpServer {
     }
     const { name } = this.settings;
     const late = () =>
-      new McpError("unreachable", `MCP server "${name}" forgot our session and could not be reached again.`);
+      new McpError("unreachable", `MCP server "${name}" lost the session and could not be reached again.`);
     await within(this.#open(this.#stop.signal), CALL_WAITS_MS, late);
   }
 
@@ -237,7 +237,7 @@ export class McpServer {
     const { name, connectMs } = this.settings;
     if (this.#state === "parked" || this.#state === "blocked" || this.#state === "failed") {
       const seconds = Math.max(0, Math.ceil((this.#nextTry - this.#options.ports.clock.now()) / 1000));
-      const again = this.#state === "parked" ? ` It is tried again in ${seconds} s.` : "";
+      const again = this.#state === "parked" ? ` Retrying in ${seconds} s.` : "";
       throw new McpError(
         this.#failure?.kind ?? "unreachable",
         `${this.#failure?.message ?? `MCP server "${name}" is not connected.`}${again}`,

@@ -94,7 +94,7 @@ export function parseServer(
   const problems: string[] = [];
   const say = (what: string) => void problems.push(`MCP server "${name}": ${what}`);
   if (!isTree(entry)) {
-    say(`mcp_servers.${name} must be a mapping with command or url; it is left out.`);
+    say(`mcp_servers.${name} must be a mapping with command or url; it is ignored.`);
     return { settings: null, problems };
   }
   const reader = new Reader(entry, `mcp_servers.${name}`, say);
@@ -104,7 +104,7 @@ export function parseServer(
   const exclude = tools.list("exclude");
   const include = tools.has("include") ? tools.list("include") : null;
   if (!tools.sound) {
-    say(`mcp_servers.${name}.tools says which of its tools may be used and cannot be read; it is left out.`);
+    say(`mcp_servers.${name}.tools (which tools may be used) cannot be read; the server is ignored.`);
     return { settings: null, problems };
   }
   const sampling = reader.switched("sampling");
@@ -158,18 +158,17 @@ function endpointOf(
     if (command !== null) {
       return { type: "stdio", command, args: reader.list("args"), env: textsOf(entry.env) };
     }
-    say(`it has neither command nor url. Set one: hermes config set mcp_servers.${name}.url URL`);
+    say(`it has no command or url. Set one: hermes config set mcp_servers.${name}.url URL`);
     return null;
   }
   if (command !== null) say("it has both command and url; url is used. Remove one of them from config.yaml.");
   const url = URL.canParse(address) ? new URL(address) : null;
   if (!url || !/^https?:$/.test(url.protocol)) {
-    say(`mcp_servers.${name}.url is not an http or https address.`);
+    say(`mcp_servers.${name}.url is not an http or https URL.`);
     return null;
   }
   const oauth = reader.section("oauth");
-  if (reader.has("client_key") && !reader.has("client_cert"))
-    say(`mcp_servers.${name}.client_key is of no use without client_cert.`);
+  if (reader.has("client_key") && !reader.has("client_cert")) say(`mcp_servers.${name}.client_key needs client_cert.`);
   return {
     type: reader.text("transport")?.toLowerCase() === "sse" ? "sse" : "http",
     url,

@@ -156,7 +156,7 @@ function troubleOf({ state, reason }: ServerStatus): string | null {
 
 function slownessOf({ name, state }: ServerStatus): string | null {
   if (state !== "waiting" && state !== "connecting") return null;
-  return `MCP server "${name}" has not answered yet: this conversation begins without its tools. To see why: hermes mcp test ${name}`;
+  return `MCP server "${name}" has not responded yet: this conversation starts without its tools. To see why: hermes mcp test ${name}`;
 }
 
 /** The registry always holds what a server offers now; conversations keep the list they began with. */
@@ -196,14 +196,14 @@ async function explainMissing(name: string, hub: McpHub, home: OpenHome): Promis
   const isOwn = (server: string) => name.startsWith(toolName(server, ""));
   const server = Object.keys(home.config().mcp_servers).find(isOwn);
   if (server === undefined) {
-    return `${name} belongs to an MCP server that is not configured any more. "hermes mcp list" shows the servers.`;
+    return `${name} belongs to an MCP server that is no longer configured. "hermes mcp list" shows the servers.`;
   }
   const state = hub.get(server)?.status.state;
   if (state === "waiting" || state === "connecting") await hub.settled(CALL_WAITS_MS);
   const status = hub.get(server)?.status;
   if (!status)
-    return `MCP server "${server}" is switched off. To use it: hermes config set mcp_servers.${server}.enabled true`;
-  if (status.state === "connected") return `MCP server "${server}" does not offer ${name} any more.`;
+    return `MCP server "${server}" is disabled. To use it: hermes config set mcp_servers.${server}.enabled true`;
+  if (status.state === "connected") return `MCP server "${server}" no longer offers ${name}.`;
   return status.reason ?? `MCP server "${server}" is still being connected; try again later.`;
 }
 

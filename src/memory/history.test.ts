@@ -161,7 +161,7 @@ test("undo after later changes takes back its own part only", async (t) => {
   const batch = (await box.memory.history()).at(-2);
   assert.ok(batch);
   const result = await box.memory.undo(batch, USER);
-  assert.equal("message" in result && result.message, "Change taken back; later changes were kept.");
+  assert.equal("message" in result && result.message, "Change undone; later changes were kept.");
   assert.equal(await readFile(box.at("MEMORY.md"), "utf8"), "one\n§\ntwo\n§\nfour");
   const again = await box.memory.undo(batch, USER);
   assert.equal("code" in again && again.code, "no_match");

@@ -139,7 +139,7 @@ export function undoRecord(store: MemoryStore, record: HistoryRecord, author: Me
   const { target, before, after } = record;
   return store.change({ target, op: "undo", author, undoes: record.id }, (entries) => {
     if (!sameEntries(entries, after)) return takeBackParts(record, entries, store.limitOf(target));
-    const message = "Change taken back; the store is exactly as it was before it.";
+    const message = "Change undone; the store is exactly as before.";
     return { entries: before, message, text: record.before_text };
   });
 }
@@ -173,9 +173,9 @@ function takeBackParts(
     if (finding) return fail("threat", `Blocked: the entry to put back matches threat pattern '${finding.id}'.`);
     next.splice(index, 0, entry);
   }
-  if (sameEntries(next, entries)) return fail("no_match", "Nothing of that change is left to take back.");
+  if (sameEntries(next, entries)) return fail("no_match", "Nothing of that change is left to undo.");
   if (lengthOf(next) > limit && lengthOf(next) >= lengthOf(entries)) {
-    return fail("over_limit", `Taking it back would make ${shortUsage(lengthOf(next), limit)} chars. Free room first.`);
+    return fail("over_limit", `Undoing it would make ${shortUsage(lengthOf(next), limit)} chars. Free up space first.`);
   }
-  return { entries: next, message: "Change taken back; later changes were kept." };
+  return { entries: next, message: "Change undone; later changes were kept." };
 }

@@ -325,7 +325,7 @@ test("a lock that is never let go ends in a clear answer", async (t) => {
   resolve();
   await held;
   assert.equal(result.code, "write_failed");
-  assert.match(result.error, /holding .*\.lock\.db/);
+  assert.match(result.error, /locked .*\.lock\.db/);
 });
 
 test("a linked file stays a link and keeps its mode", async (t) => {

@@ -113,7 +113,7 @@ export async function openMemory(options: MemoryOptions): Promise<Memory> {
 async function clear(store: MemoryStore, target: MemoryTarget, author: MemoryAuthor, clock: Clock) {
   let backup: string | null = null;
   const result = await store.change({ target, op: "reset", author }, async (_entries, text) => {
-    if (text === "") return fail("no_match", `${FILE_NAMES[target]} is empty already.`);
+    if (text === "") return fail("no_match", `${FILE_NAMES[target]} is already empty.`);
     backup = await backUpMemoryFile(store.fileOf(target), clock);
     return { entries: [], text: "", message: "All entries removed." };
   });

@@ -234,7 +234,7 @@ export function explainFailure(
   switch (failure.code) {
     case "over_limit":
       return (
-        `There is not enough room in ${file}: ${failure.usage ?? "all"} characters are used. Nothing was changed. Say it shorter, or ` +
+        `There is not enough room in ${file}: ${failure.usage ?? "all"} characters used. Nothing was changed. Shorten it, or ` +
         `remove an entry first (${about.show} lists them).`
       );
     case "threat": {

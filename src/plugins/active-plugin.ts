@@ -189,9 +189,9 @@ export class ActivePlugin {
     const { key } = this.plugin;
     const stray = (error: unknown) => {
       const why = messageOf(error);
-      log.warn(`plugin "${key}" failed beside everything else and is ignored: ${why}`, error);
+      log.warn(`plugin "${key}" failed and is ignored: ${why}`, error);
       if (!this.#strayed)
-        notify(`Plugin "${key}" failed in the background: ${why}. Nothing was stopped; details are in the log.`);
+        notify(`Plugin "${key}" failed in the background: ${why}. Hermes keeps running; see the log for details.`);
       this.#strayed = true;
     };
     return runAs({ stray }, code);

@@ -175,7 +175,7 @@ test("an engine is found in the plugins of the home; one that is broken is named
     /"half" could not be loaded \(the engine "half" lacks compress.*default one.*context\.engine/,
   );
   assert.match(complaints[1] ?? "", /"broken" could not be loaded \(no luck\)/);
-  assert.match(complaints[3] ?? "", /^There is no context engine "absent"; the default one is used/);
+  assert.match(complaints[3] ?? "", /^There is no context engine "absent"; using the default one/);
   assert.deepEqual(await open("compressor"), { engine: standard, complaint: null });
   assert.equal(log.lines.length, 5);
 });

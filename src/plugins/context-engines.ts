@@ -55,7 +55,7 @@ export async function openContextEngine(search: EngineSearch): Promise<OpenedEng
     cause = error;
     complaint = `The context engine "${name}" could not be loaded (${messageOf(error)})`;
   }
-  complaint += "; the default one is used. context.engine in config.yaml names it.";
+  complaint += "; using the default one. It is set by context.engine in config.yaml.";
   log.warn(complaint, cause);
   return { engine: await search.standard(), complaint };
 }

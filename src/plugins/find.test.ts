@@ -70,7 +70,7 @@ const PACKAGES: readonly (readonly [what: string, facts: object, entry: string |
     { keywords: ["hermes-agent-plugin"], exports: { ".": { types: "./x.d.ts", import: "./more.mjs" } } },
     "more.mjs",
   ],
-  ["code that is not there", { keywords: ["hermes-agent-plugin"], main: "gone.js" }, /gone\.js is not there/],
+  ["code that is not there", { keywords: ["hermes-agent-plugin"], main: "gone.js" }, /gone\.js does not exist/],
   ["a wrong kind", { "hermes-agent-plugin": { kind: "banana" } }, /kind "banana" is unknown/],
   ["another keyword", { keywords: ["plugin"] }, null],
   ["none of it", {}, null],
@@ -110,7 +110,7 @@ test("what cannot be used is listed with its reason, and what is no plugin is no
   assert.match(found.python ?? "", /written in Python/);
   assert.match(found.empty ?? "", /it has no code file/);
   assert.match(found.bare ?? "", /it has no plugin\.yaml/);
-  assert.match(found.sly ?? "", /lies outside its folder/);
+  assert.match(found.sly ?? "", /is outside its folder/);
   assert.equal(found.linked, null);
 });
 

@@ -123,9 +123,9 @@ function unnamed(name: string): Manifest {
 async function findEntry(folder: string, main: string | null): Promise<string | { readonly problem: string }> {
   if (main !== null) {
     const path = join(folder, main);
-    if (!(await isFile(path))) return { problem: `its code file ${main} is not there` };
+    if (!(await isFile(path))) return { problem: `its code file ${main} does not exist` };
     const inside = relative(await realpath(folder), await realpath(path));
-    return inside.startsWith("..") ? { problem: `its code file ${main} lies outside its folder` } : path;
+    return inside.startsWith("..") ? { problem: `its code file ${main} is outside its folder` } : path;
   }
   for (const name of ENTRIES) if (await isFile(join(folder, name))) return join(folder, name);
   const files = await readdir(folder).catch(() => []); // gone meanwhile

@@ -111,7 +111,7 @@ export class HookBus {
       const back = () => void this.#stuck.delete(listener);
       work.then(back, back);
       if (answer === INTERRUPTED) return answer;
-      this.#trouble(event, listener, `did not answer within ${limit / 1000} s; it is left out until it does`);
+      this.#trouble(event, listener, `did not respond within ${limit / 1000} s; it is skipped until it does`);
     } catch (error) {
       this.#trouble(event, listener, `failed and is ignored: ${messageOf(error)}`, error);
     } finally {

@@ -168,7 +168,7 @@ export class PluginHost {
   async #leaveOut(active: ActivePlugin, problem: string, error: unknown): Promise<void> {
     const { plugin, stamp } = active;
     this.#options.log.warn(`plugin "${plugin.key}" ${problem}`, error);
-    this.report(`Plugin "${plugin.key}" ${problem}. It is left out; "hermes plugins list" shows it.`);
+    this.report(`Plugin "${plugin.key}" ${problem}. It is skipped; "hermes plugins list" shows it.`);
     // The user's yes changes no file of it, so it is tried again.
     if (!(error instanceof ChangedCodeError)) this.#failed.set(plugin.key, { stamp, problem });
     await this.#writeDown(plugin, { stamp, problem });

@@ -60,7 +60,7 @@ async function projectPlugins({ home, cwd }: PluginHome): Promise<readonly Plugi
   const folder = home.display(home.folders.standing(cwd).folder);
   const note = project_enabled
     ? `${folder} is not trusted; hermes trust add ${folder}`
-    : "plugins of projects are off; hermes config set plugins.project_enabled true";
+    : "project plugins are disabled; hermes config set plugins.project_enabled true";
   return found
     .filter((plugin) => project_enabled || namesOf(plugin).some((name) => asked.has(name)))
     .map((plugin) => ({
@@ -89,7 +89,7 @@ function stateOf(
   if (standing.type === "off") return { state: "off", note: standing.why };
   if (failure !== null) return { state: "failed", note: failure };
   if (standing.type === "on")
-    return { state: "on", note: plugin.hides ? `in place of the one that is ${plugin.hides}` : "" };
+    return { state: "on", note: plugin.hides ? `replaces the one that is ${plugin.hides}` : "" };
   const { setting } = standing;
   const names = [
     plugin.manifest.name,
@@ -98,7 +98,7 @@ function stateOf(
     ...plugin.manifest.providesEngines,
   ];
   if (names.includes(chosen.get(setting))) return { state: "on", note: `chosen by ${setting}` };
-  return { state: "off", note: `in use when ${setting} names it` };
+  return { state: "off", note: `used when ${setting} selects it` };
 }
 
 const MARKS = { on: "✓", off: "✗", failed: "!", unusable: "–" } as const;

@@ -40,7 +40,7 @@ export async function installPlugin(
     const npm = PACKAGE.test(source)
       ? ` For an npm package run: npm install --prefix ${resolve(ports.folder, "..")} ${source}`
       : "";
-    throw new UserError(`"${source}" is neither a folder nor the address of a git repository.${npm}`);
+    throw new UserError(`"${source}" is not a folder or a git URL.${npm}`);
   }
   await mkdir(ports.folder, { recursive: true });
   // Next to its final place: moving it there is one step, and half a copy is never taken for a plugin.
@@ -56,7 +56,7 @@ export async function installPlugin(
         filter: (path) => basename(path) !== ".git",
       });
     const plugin = await describe(copy, { source: "home", category: null });
-    if (!plugin) throw new UserError(`"${source}" holds no plugin: there is no plugin.yaml in it.`);
+    if (!plugin) throw new UserError(`"${source}" contains no plugin: plugin.yaml is missing.`);
     if (plugin.problem !== null) throw new UserError(`"${source}" cannot be installed: ${plugin.problem}.`);
     const origin = { source: local ?? source, installed_at: new Date(ports.now()).toISOString() };
     await writeFile(join(copy, ORIGIN_FILE), `${JSON.stringify(origin, null, 2)}\n`);
@@ -83,12 +83,12 @@ async function moveIn(plugin: FoundPlugin, copy: string, replace: boolean, ports
   // A category with plugins of its own looks like this; it must not go with one that takes its name.
   if (basename(target) in SINGLE_CATEGORIES || (taken && !before)) {
     throw new UserError(
-      `A plugin cannot be called "${plugin.manifest.name}" here: ${target} is for other plugins. Change the name in its plugin.yaml.`,
+      `A plugin cannot be named "${plugin.manifest.name}" here: ${target} is for other plugins. Change the name in its plugin.yaml.`,
     );
   }
   if (taken && !replace) {
     throw new UserError(
-      `${plugin.manifest.name} ${before?.manifest.version ?? ""} is installed already. "hermes plugins update ${plugin.manifest.name}" brings it up to date; --force replaces it.`,
+      `${plugin.manifest.name} ${before?.manifest.version ?? ""} is already installed. "hermes plugins update ${plugin.manifest.name}" updates it; --force replaces it.`,
     );
   }
   const old = join(copy, "..", ".before");

@@ -157,13 +157,13 @@ export type Standing =
 export function standingOf(plugin: FoundPlugin, settings: PluginSettings): Standing {
   if (plugin.problem !== null) return { type: "unusable", why: plugin.problem };
   const named = (list: readonly unknown[]) => namesOf(plugin).some((name) => list.includes(name));
-  if (named(settings.disabled)) return { type: "off", why: "switched off (plugins.disabled)" };
+  if (named(settings.disabled)) return { type: "off", why: "disabled (plugins.disabled)" };
   const setting = settingOf(plugin);
   if (setting !== null) return { type: "single", setting };
   const { kind } = plugin.manifest;
   if (plugin.source === "bundled" && (kind === "backend" || kind === "platform")) return { type: "on" };
   if (named(settings.enabled ?? [])) return { type: "on" };
-  return { type: "off", why: "not switched on" };
+  return { type: "off", why: "not enabled" };
 }
 
 /** The setting that chooses it, for plugins of which one at a time is in use. */

@@ -91,7 +91,7 @@ function makeContext(
     registerHook(event, call) {
       if (typeof call !== "function") throw new Error(`hook ${event}: the callback is not a function`);
       if (!(event in HOOKS))
-        ports.log.warn(`plugin "${manifest.name}": no event is called ${event}; it is kept anyway`);
+        ports.log.warn(`plugin "${manifest.name}": there is no event ${event}; it is registered anyway`);
       add(taken.hooks, { event, call }, `hook ${event}`);
     },
     registerCommand: (command) => add(taken.commands, checkCommand(command, "/"), `command ${command?.name}`),
@@ -110,7 +110,7 @@ function makeContext(
       add(taken.platforms, { name: checkName(name, "platform"), platform }, `platform ${name}`),
     registerSkill(path) {
       const at = resolve(folder, path);
-      if (at !== folder && !at.startsWith(folder + sep)) throw new Error(`the skill ${path} lies outside the plugin`);
+      if (at !== folder && !at.startsWith(folder + sep)) throw new Error(`the skill ${path} is outside the plugin`);
       add(taken.skills, at, `skill ${path}`);
     },
     dispatchTool: async (name, args) => inConversation("dispatchTool").dispatchTool(name, args),

@@ -178,9 +178,9 @@ test("what goes wrong on the way is said in words", async (t) => {
       server.close(() => resolve(free));
     });
   });
-  await assert.rejects(webFetch(`http://site.test:${port}/`, asked()), /broke off the connection/);
-  await assert.rejects(webFetch(`http://site.test:${mail}/`, asked()), /does not answer in HTTP/);
-  await assert.rejects(webFetch(`http://site.test:${closed}/`, asked()), /refuses the connection/);
+  await assert.rejects(webFetch(`http://site.test:${port}/`, asked()), /closed the connection/);
+  await assert.rejects(webFetch(`http://site.test:${mail}/`, asked()), /does not speak HTTP/);
+  await assert.rejects(webFetch(`http://site.test:${closed}/`, asked()), /refused the connection/);
   await assert.rejects(webFetch(`https://site.test:${port}/`, asked()), /site\.test:\d+ /);
   await assert.rejects(webFetch("http://nowhere.test/", asked()), /Host not found: nowhere\.test/);
 });

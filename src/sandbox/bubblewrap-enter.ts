@@ -252,7 +252,7 @@ function signalOf(code: number): number {
 export function cannotStart(error: unknown): unknown {
   if (!(error instanceof StartFailed)) return error;
   return new UserError(
-    `The sandbox could not be entered in ${TRIES} tries, and nothing has run: ${error.message}. ` +
+    `Could not enter the sandbox in ${TRIES} tries; nothing was run: ${error.message}. ` +
       "The machine may be short of memory or processes: free some and try again.",
   );
 }

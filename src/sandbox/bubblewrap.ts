@@ -239,7 +239,7 @@ async function probe(environment: Readonly<Record<string, string>>): Promise<San
 
 async function findBubblewrap({ PATH = "" }: Readonly<Record<string, string>>): Promise<string> {
   if (process.platform !== "linux")
-    throw new NoSandbox("bubblewrap exists on Linux only", "Choose docker or ssh as terminal.backend");
+    throw new NoSandbox("bubblewrap is only available on Linux", "Choose docker or ssh as terminal.backend");
   const found = await findProgram("bwrap", PATH);
   if (found) return found;
   throw new NoSandbox("the program bwrap is not on PATH", INSTALL);
@@ -260,13 +260,13 @@ class NoSandbox extends UserError {
   readonly problem: SandboxProblem;
 
   constructor(reason: string, fix: string) {
-    super(`Commands are to run in a sandbox (terminal.sandbox), but ${reason}. ${fix}, or ${SWITCH_OFF}`);
+    super(`Commands should run in a sandbox (terminal.sandbox), but ${reason}. ${fix}, or ${SWITCH_OFF}`);
     this.problem = { reason, fix };
   }
 }
 
 const ALLOW =
-  "Unprivileged user namespaces may be switched off (sysctl kernel.unprivileged_userns_clone, " +
+  "Unprivileged user namespaces may be disabled (sysctl kernel.unprivileged_userns_clone, " +
   "kernel.apparmor_restrict_unprivileged_userns), or bubblewrap is older than 0.5: fix that";
 
 function problemIn(error: unknown): SandboxProblem {
@@ -278,12 +278,12 @@ function cannotSandbox(error: unknown): Error {
   const reason = messageOf(error);
   if (error instanceof StartFailed && error.passing) {
     return new UserError(
-      `No sandbox could be made in ${TRIES} tries: ${reason}. The machine may be short of memory, or a container engine is ` +
+      `Could not create a sandbox in ${TRIES} tries: ${reason}. The machine may be short of memory, or a container engine is ` +
         "changing its mounts: try again.",
     );
   }
   if (error instanceof UserError) return error;
-  return new NoSandbox(`bwrap cannot make one on this machine: ${reason}`, ALLOW);
+  return new NoSandbox(`bwrap cannot create one on this machine: ${reason}`, ALLOW);
 }
 
 // That a sandbox can be made on this machine, remembered from one run to the next: to show it again takes longer than the rest of a start.

@@ -104,7 +104,7 @@ export function credentialFiles(terminal: TerminalConfig): string[] {
     const path = normalize(entry);
     if (!isAbsolute(path) && path !== ".." && !path.startsWith("../") && !path.startsWith("~")) return path;
     throw new UserError(
-      `terminal.credential_files names ${entry}, which is not below the Hermes home. Name files relative to it, without "..".`,
+      `terminal.credential_files names ${entry}, which is not inside the Hermes home. Use paths relative to it, without "..".`,
     );
   });
 }
@@ -131,19 +131,19 @@ export function containerError(binary: string, image: string, errors: string): U
   const said = lastLines(errors);
   if (NO_RIGHT.test(errors)) {
     return new UserError(
-      `${binary} may not talk to its daemon: ${said}. Add yourself to the docker group (sudo usermod -aG docker $USER, then log in ` +
+      `${binary} is not allowed to access its daemon: ${said}. Add yourself to the docker group (sudo usermod -aG docker $USER, then log in ` +
         "again), or use podman: HERMES_DOCKER_BINARY=podman",
     );
   }
   if (DAEMON.test(errors)) {
     return new UserError(
-      `The daemon of ${binary} does not answer: ${said}. Start it (sudo systemctl start docker, or open Docker Desktop), use podman, ` +
+      `The ${binary} daemon does not respond: ${said}. Start it (sudo systemctl start docker, or open Docker Desktop), use podman, ` +
         "which needs none (HERMES_DOCKER_BINARY=podman), or choose another backend: hermes config set terminal.backend local",
     );
   }
   if (IMAGE.test(errors)) {
     return new UserError(
-      `The image ${image} is not there and could not be fetched: ${said}. Fetch it (${binary} pull ${image}), or name another: ` +
+      `The image ${image} is missing and could not be pulled: ${said}. Pull it (${binary} pull ${image}), or name another: ` +
         "hermes config set terminal.docker_image NAME",
     );
   }
@@ -152,7 +152,7 @@ export function containerError(binary: string, image: string, errors: string): U
       `${binary} has no init program for containers: ${said}. Install it: apt install catatonit (podman) or tini (docker)`,
     );
   }
-  return new UserError(`${binary} could not start a container of ${image}: ${said || "it said nothing"}`);
+  return new UserError(`${binary} could not start a container of ${image}: ${said || "no error message"}`);
 }
 
 function lastLines(errors: string): string {

@@ -69,7 +69,7 @@ async function findContainerProgram(environment: Readonly<Record<string, string>
   if (wanted) {
     const found = await findProgram(wanted, PATH);
     if (found) return found;
-    throw new UserError(`HERMES_DOCKER_BINARY is ${wanted}, but there is no such program. Correct it, or remove it.`);
+    throw new UserError(`HERMES_DOCKER_BINARY is ${wanted}, but there is no such program. Correct or unset it.`);
   }
   const found = (await findProgram("docker", PATH)) ?? (await findProgram("podman", PATH));
   if (found) return found;
@@ -107,7 +107,7 @@ async function insideHome(home: string, path: string): Promise<string | null> {
   if (real === null) return null;
   const root = await realpath(home);
   if (real !== root && isWithin(real, root)) return path;
-  throw new UserError(`${path} in the Hermes home is a link that leads out of it; it is not shown to containers.`);
+  throw new UserError(`${path} in the Hermes home is a link that points outside it; it is not shown to containers.`);
 }
 
 interface ContainerParts {

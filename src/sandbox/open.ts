@@ -47,7 +47,7 @@ export async function openEnvironment(
     }
     default:
       throw new UserError(
-        `terminal.backend is ${terminal.backend}, which this version cannot use. Choose local, docker or ssh: ` +
+        `terminal.backend is ${terminal.backend}, which this version does not support. Choose local, docker or ssh: ` +
           "hermes config set terminal.backend local",
       );
   }
@@ -63,7 +63,7 @@ export function backendProblem(home: Pick<OpenHome, "config" | "unreadGuards">):
   const unread = home.unreadGuards().find((problem) => UNREAD_BACKEND.test(problem));
   if (unread !== undefined) return unread;
   const { backend } = home.config().terminal;
-  return USABLE.has(backend) ? null : `this version cannot use ${backend}`;
+  return USABLE.has(backend) ? null : `this version does not support ${backend}`;
 }
 
 const UNREAD_BACKEND = /^terminal(?:\.(?:backend|sandbox\w*)\b|:)|\bterminal\.(?:backend|sandbox\w*)\b[^(]*\)$/;

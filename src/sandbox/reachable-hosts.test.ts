@@ -25,7 +25,7 @@ await withEngine("bubblewrap", missingBubblewrap, () => {
     const refused = await box.run(`curl -s http://127.0.0.3:${port}/a`);
     assert.match(
       refused.output,
-      /^127\.0\.0\.3:\d+ is not among .*terminal\.sandbox_network in config\.yaml: 127\.0\.0\.2:/,
+      /^127\.0\.0\.3:\d+ is not an allowed host .*terminal\.sandbox_network in config\.yaml: 127\.0\.0\.2:/,
     );
     const status = await box.run(`curl -s -o /dev/null -w '%{http_code}' http://127.0.0.3:${port}/a`);
     assert.deepEqual([status.output, status.exitCode], ["403", 0]);
@@ -33,7 +33,7 @@ await withEngine("bubblewrap", missingBubblewrap, () => {
     assert.match(tunnel.output, /CONNECT tunnel failed, response 403/);
     assert.notEqual(tunnel.exitCode, 0);
     for (const { note } of [refused, status, tunnel])
-      assert.match(note ?? "", /^127\.0\.0\.3:\d+ is not among .*terminal\.sandbox_network in config\.yaml/);
+      assert.match(note ?? "", /^127\.0\.0\.3:\d+ is not an allowed host .*terminal\.sandbox_network in config\.yaml/);
     assert.equal((await box.run(plain)).note, undefined, "said once");
     for (const around of [
       `curl -s --noproxy '*' http://127.0.0.2:${port}/a`,
@@ -64,7 +64,7 @@ await withEngine("bubblewrap", missingBubblewrap, () => {
       const ask = `curl -s http://${host}:${port}/a`;
       assert.equal((await box.run(ask)).output, `site got /a for ${host}:${port}`);
       assert.doesNotMatch((await box.run(`curl -s http://${host}:${other}/a`)).output, /site got/);
-      assert.match((await box.run("curl -s http://example.org/")).output, /^example\.org is not among/);
+      assert.match((await box.run("curl -s http://example.org/")).output, /^example\.org is not an allowed host/);
       await box.run("kill -9 -1");
       assert.equal((await box.run(ask)).output, `site got /a for ${host}:${port}`, "in a new sandbox too");
     }
@@ -92,7 +92,7 @@ await withEngine("bubblewrap", missingBubblewrap, () => {
     test(`${JSON.stringify(entry)} is no host, and nothing is opened with it`, async () => {
       await assert.rejects(openSandbox({ network: [entry] }), (error: Error) => {
         assert.equal(error.name, "UserError");
-        assert.match(error.message, /terminal\.sandbox_network.*(?:is not a host; write it like example|needs a port)/);
+        assert.match(error.message, /terminal\.sandbox_network.*(?:is not a host; use example|needs a port)/);
         return true;
       });
     });

@@ -135,7 +135,7 @@ function checkHosts(
 }
 
 const refusal = (host: string, setting: string, entries: readonly string[]) =>
-  `${host} is not among the hosts that the sandbox may reach (${setting} in config.yaml: ${entries.join(", ") || "none"}).`;
+  `${host} is not an allowed host of the sandbox (${setting} in config.yaml: ${entries.join(", ") || "none"}).`;
 
 function matches({ name, withAllBelow, port }: NamedHost, host: string, given: string): boolean {
   if (port === null ? !WEB_PORTS.has(given) : port !== given) return false;

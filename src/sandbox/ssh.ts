@@ -38,7 +38,7 @@ export async function openSshEnvironment(terminal: TerminalConfig, options: SshO
   const target: SshTarget = { host: terminal.ssh_host, user: terminal.ssh_user, port: terminal.ssh_port };
   if (target.host === "") {
     throw new UserError(
-      "terminal.backend is ssh, but no host is set. Name it: hermes config set terminal.ssh_host HOST (and ssh_user, ssh_key, ssh_port)",
+      "terminal.backend is ssh, but no host is set. Set it: hermes config set terminal.ssh_host HOST (and ssh_user, ssh_key, ssh_port)",
     );
   }
   const connection = await connect(terminal, target, options);
@@ -235,23 +235,23 @@ function sshError({ host, user, port }: SshTarget, errors: string): UserError {
   const where = `${user ? `${user}@` : ""}${host}:${port}`;
   if (/permission denied/i.test(errors)) {
     return new UserError(
-      `${where} refused the login: ${said}. Passwords are not asked for; the key must be accepted there (ssh-copy-id) and named in ` +
-        "terminal.ssh_key or offered by your agent, and terminal.ssh_user must be right",
+      `${where} refused the login: ${said}. Passwords are not supported; install your key there (ssh-copy-id) and set it in ` +
+        "terminal.ssh_key or your ssh agent, and check terminal.ssh_user",
     );
   }
   if (/host key verification failed|identification has changed/i.test(errors)) {
     return new UserError(
-      `The host key of ${where} is not the one that is known: another machine may be answering in its name. If you know why it ` +
-        `changed, forget the old one: ssh-keygen -R ${port === 22 ? host : `[${host}]:${port}`}`,
+      `The host key of ${where} has changed: another machine may be impersonating it. If you know why it ` +
+        `changed, remove the old one: ssh-keygen -R ${port === 22 ? host : `[${host}]:${port}`}`,
     );
   }
   if (/could not resolve/i.test(errors)) {
-    return new UserError(`There is no host called ${host}: ${said}. Correct terminal.ssh_host`);
+    return new UserError(`Host ${host} not found: ${said}. Correct terminal.ssh_host`);
   }
   if (/identity file .{0,400} not accessible|no such identity/i.test(errors)) {
     return new UserError(`The key for ${where} cannot be read: ${said}. Correct terminal.ssh_key`);
   }
   return new UserError(
-    `No connection to ${where}: ${said || "ssh said nothing"}. Check that it is up and that terminal.ssh_host and terminal.ssh_port are right`,
+    `No connection to ${where}: ${said || "no error message from ssh"}. Check that it is running and that terminal.ssh_host and terminal.ssh_port are correct`,
   );
 }

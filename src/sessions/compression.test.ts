@@ -162,7 +162,7 @@ test("a branch ends before a turn that somebody else is still running, and names
   await store.append("a", [user("one")], { lease });
   await assert.rejects(store.branch("a", "b0"), {
     code: "conflict",
-    message: /^process 1 on elsewhere is still running the first turn here; nothing was branched\./,
+    message: /^process 1 on elsewhere is still running the first turn; nothing was branched\./,
   });
   assert.equal(await store.get("b0"), null);
 

@@ -86,7 +86,7 @@ export function branchSession(
   const old = readSession(core, id);
   if (!old) throw new StoreError("invalid", `session ${id} does not exist; nothing was branched`);
   if (sessionExists(core, newId))
-    throw new StoreError("conflict", `session ${newId} exists already; nothing was branched`);
+    throw new StoreError("conflict", `session ${newId} already exists; nothing was branched`);
   const holder = heldByOther(core, id, options.lease?.holder);
   const finished = holder === null ? null : endOfLastTurn(core, id);
   const { before = Number.MAX_SAFE_INTEGER } = options;
@@ -97,7 +97,7 @@ export function branchSession(
   if (holder !== null && finished === 0) {
     throw new StoreError(
       "conflict",
-      `${holderInWords(holder)} is in the middle of the first turn here; nothing was branched. Try again when it is done.`,
+      `${holderInWords(holder)} is still running the first turn; nothing was branched. Try again when it is done.`,
     );
   }
   copySession(core, old, { id: newId, modelConfig: { ...continuedConfig(old), _branched_from: id }, withPrompt: true });

@@ -83,7 +83,7 @@ export class Connection {
     if (this.inMemory || identityOf(this.path) === this.#identity) return;
     throw new StoreError(
       "moved",
-      `${this.path} was moved, replaced or deleted while hermes had it open; nothing more is written to it. Start hermes again.`,
+      `${this.path} was moved, replaced or deleted while hermes had it open; nothing more will be saved. Restart hermes.`,
     );
   }
 
@@ -111,11 +111,11 @@ function switchJournal(db: Connection, wanted: string, log: Logger): string {
   try {
     const mode = db.get<{ journal_mode: string }>(`PRAGMA journal_mode=${wanted}`)?.journal_mode ?? "";
     if (mode === wanted) return mode;
-    log.warn(`${db.path}: journal mode ${wanted} was refused, going on with ${mode}`);
+    log.warn(`${db.path}: journal mode ${wanted} was refused, continuing with ${mode}`);
     return mode;
   } catch (error) {
     if (isBusy(error) || wanted !== "wal" || !isUnfitForWal(error)) throw error;
-    log.warn(`${db.path}: this file system cannot hold a WAL journal, going on without`, error);
+    log.warn(`${db.path}: this file system does not support WAL, continuing without it`, error);
     return db.get<{ journal_mode: string }>("PRAGMA journal_mode=DELETE")?.journal_mode ?? "delete";
   }
 }
@@ -256,7 +256,11 @@ export function storeError(error: unknown, path: string): unknown {
   switch (primary(error)) {
     case BUSY:
     case LOCKED:
-      return new StoreError("busy", `another hermes process holds ${path}; try again, or end the other one`, options);
+      return new StoreError(
+        "busy",
+        `another hermes process has locked ${path}; try again, or stop the other one`,
+        options,
+      );
     case READONLY:
       return readOnly(path, options);
     case FULL:
@@ -270,7 +274,7 @@ export function storeError(error: unknown, path: string): unknown {
     case NOTADB:
       return new StoreError(
         "damaged",
-        `${path} is not a database; nothing was changed. Run: hermes sessions repair, or move the file away to start afresh`,
+        `${path} is not a database; nothing was changed. Run: hermes sessions repair, or rename the file to start over`,
         options,
       );
     case IOERR:
@@ -292,7 +296,7 @@ export function storeError(error: unknown, path: string): unknown {
       );
     case 0:
       return "code" in error && error.code === "ERR_INVALID_STATE"
-        ? new StoreError("unavailable", `${path} is closed already`, options)
+        ? new StoreError("unavailable", `${path} is already closed`, options)
         : error;
     default:
       return new StoreError("unavailable", `${path}: ${error.message}`, options);
@@ -300,10 +304,10 @@ export function storeError(error: unknown, path: string): unknown {
 }
 
 const full = (path: string, options: ErrorOptions) =>
-  new StoreError("full", `the disk that holds ${path} is full; free some space and try again`, options);
+  new StoreError("full", `the disk with ${path} is full; free some space and try again`, options);
 
 const readOnly = (path: string, options: ErrorOptions) =>
-  new StoreError("read_only", `${path} cannot be written; check the rights of the file and its folder`, options);
+  new StoreError("read_only", `${path} is not writable; check the permissions of the file and its folder`, options);
 
 const SPARE_BYTES = 256 * 1024;
 

@@ -146,7 +146,7 @@ export class StoreCore {
   }
 
   #assertOpen(): void {
-    if (this.#closed) throw new StoreError("unavailable", `${this.db.path} is closed already`);
+    if (this.#closed) throw new StoreError("unavailable", `${this.db.path} is already closed`);
   }
 
   #assertWritable(): void {
@@ -154,7 +154,7 @@ export class StoreCore {
     if (this.db.readOnly)
       throw new StoreError(
         "read_only",
-        `${this.db.path} cannot be written; check the rights of the file and its folder`,
+        `${this.db.path} is not writable; check the permissions of the file and its folder`,
       );
   }
 }

@@ -119,14 +119,16 @@ const MARKS = ["config.yaml", ".env", "state.db"];
 /** Throws `ArchiveError` when the file is no backup of a home. */
 export async function checkBackup(path: string): Promise<CheckedBackup> {
   const all = await readZip(path).catch((error: unknown) => {
-    if (codeOf(error) === "ENOENT") throw new ArchiveError(`There is no file ${path}.`);
+    if (codeOf(error) === "ENOENT") throw new ArchiveError(`No such file: ${path}.`);
     if (codeOf(error) === "EISDIR") throw new ArchiveError(`${path} is a folder, not a zip file.`);
     throw error;
   });
   const names = new Set(all.map(({ name }) => name));
   const prefix = ["", ".hermes/", "hermes/"].find((start) => MARKS.some((mark) => names.has(start + mark)));
   if (prefix === undefined)
-    throw new ArchiveError(`${path} is not a backup of a home: it holds none of ${MARKS.join(", ")} at its top.`);
+    throw new ArchiveError(
+      `${path} is not a backup of a home: it contains none of ${MARKS.join(", ")} at the top level.`,
+    );
   const refused: string[] = [];
   const entries = all.flatMap((entry) => {
     if (entry.isDirectory) return [];

@@ -243,7 +243,7 @@ test("whoever goes on in a conversation that was deleted is told what to do", as
   const held = await lane.hold("a");
   assert.ok(held.type === "taken");
   await assert.rejects(lane.store.append("a", [user("x")]), {
-    message: "session a does not exist; nothing was stored. Begin another one with /new.",
+    message: "session a does not exist; nothing was saved. Start another one with /new.",
   });
   await held.release();
 });

@@ -48,7 +48,7 @@ export function readHealth(core: StoreCore): readonly HealthFact[] {
       facts.push({
         ok: false,
         text: `the write-ahead log has grown to ${megabytes(wal)} MB`,
-        fix: "end other hermes processes, then run: hermes sessions optimize",
+        fix: "quit other hermes processes, then run: hermes sessions optimize",
       });
     }
     const damage = findDamage(db.path);
@@ -76,7 +76,7 @@ function searchFacts(core: StoreCore): HealthFact[] {
     return [{ ok: true, text: "the search index is being rebuilt by another program" }];
   }
   const broken = damagedIndexes(core);
-  if (broken.length === 0) return [{ ok: true, text: `the search index fits the messages (${shape.main})` }];
+  if (broken.length === 0) return [{ ok: true, text: `the search index matches the messages (${shape.main})` }];
   return [{ ok: false, text: `the search index is damaged (${broken.join(", ")})`, fix: "hermes sessions repair" }];
 }
 
@@ -91,7 +91,7 @@ function damagedIndexes(core: StoreCore): readonly IndexTable[] {
       checkIndex(core.db, table);
       return false;
     } catch (error) {
-      core.log.warn(`the search index ${table} does not fit the messages`, error);
+      core.log.warn(`the search index ${table} does not match the messages`, error);
       return true;
     }
   });
@@ -144,7 +144,7 @@ export async function backupTo(db: Connection, path: string): Promise<void> {
     closeSync(openSync(path, "wx", 0o600));
   } catch (error) {
     const code = error instanceof Error && "code" in error ? error.code : null;
-    if (code === "EEXIST") throw new StoreError("conflict", `${path} exists already; nothing was written`);
+    if (code === "EEXIST") throw new StoreError("conflict", `${path} already exists; nothing was written`);
     throw new StoreError("unavailable", `${path} cannot be written (${code ?? error})`, { cause: error });
   }
   try {

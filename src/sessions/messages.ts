@@ -57,7 +57,7 @@ function assertAppendable(core: StoreCore, sessionId: string): void {
   if (!row)
     throw new StoreError(
       "invalid",
-      `session ${sessionId} does not exist; nothing was stored. Begin another one with /new.`,
+      `session ${sessionId} does not exist; nothing was saved. Start another one with /new.`,
     );
   if (row.end_reason !== "compression") return;
   const tip = tipOf(core, sessionId);

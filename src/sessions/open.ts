@@ -113,7 +113,9 @@ function makeFile(path: string): void {
   try {
     if (!statSync(dirname(path), { throwIfNoEntry: false })) makeDirectory(dirname(path), 0o700);
   } catch (error) {
-    throw new StoreError("unavailable", `the folder of ${path} cannot be created; check its rights`, { cause: error });
+    throw new StoreError("unavailable", `the folder of ${path} cannot be created; check its permissions`, {
+      cause: error,
+    });
   }
   try {
     closeSync(openSync(path, "a", 0o600));

@@ -33,7 +33,7 @@ test("a sound file is left alone", async (t) => {
   assert.equal((await stat(path)).mtimeMs, mtimeMs);
 });
 
-test("an index that does not fit the messages is rebuilt in place", async (t) => {
+test("an index that does not match the messages is rebuilt in place", async (t) => {
   const path = await filledFile(t);
   const db = new DatabaseSync(path);
   db.exec("INSERT INTO messages_fts(messages_fts) VALUES ('delete-all')");

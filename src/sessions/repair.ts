@@ -49,7 +49,7 @@ export async function repairDatabase(options: RepairOptions): Promise<RepairRepo
   const { path } = options;
   const report = options.onProgress ?? (() => undefined);
   if (!statSync(path, { throwIfNoEntry: false })) {
-    throw new StoreError("unavailable", `there is no session database at ${path}; nothing to repair`);
+    throw new StoreError("unavailable", `no session database at ${path}; nothing to repair`);
   }
   report("checking the file");
   const damage = await lookForDamage(options);
@@ -89,7 +89,7 @@ async function indexesThatDoNotFit({ path, clock }: RepairOptions): Promise<read
           checkIndex(db, table);
         } catch (error) {
           if (isBusy(error)) throw error;
-          unfit.push(`fts5: ${table} does not fit the messages`);
+          unfit.push(`fts5: ${table} does not match the messages`);
         }
       });
     }
@@ -121,7 +121,7 @@ async function rescue(options: RepairOptions): Promise<{ file: string; rescued: 
   const stamp = new Date(clock.now()).toISOString().slice(0, 19).replace(/[-:]/g, "").replace("T", "-");
   const file = `${path}.rescued-${stamp}`;
   if (statSync(file, { throwIfNoEntry: false }))
-    throw new StoreError("conflict", `${file} exists already; move it away first`);
+    throw new StoreError("conflict", `${file} already exists; rename it first`);
   const store = await openSessionStore({ path: file, journalMode: "delete", log, clock });
   await store.close();
   const source = openForRescue(path);
@@ -280,8 +280,7 @@ interface Counts {
 
 /** Resolves to whether there was something to keep. Nothing is changed while another process has the database open. */
 export async function restoreDatabase({ from, to, keepAs, log, clock }: RestoreOptions): Promise<boolean> {
-  if (isSameFile(from, to))
-    throw new StoreError("conflict", `${from} is the database in use; there is nothing to restore`);
+  if (isSameFile(from, to)) throw new StoreError("conflict", `${from} is the database in use; nothing to restore`);
   countSessions(from);
   return putDatabase({ from, to, keepAs, log, clock });
 }
@@ -315,7 +314,7 @@ export async function putDatabase({
 
 /** Throws when the file holds no conversations, or cannot be read. */
 export function countSessions(path: string): Counts {
-  if (!statSync(path, { throwIfNoEntry: false })) throw new StoreError("unavailable", `there is no file ${path}`);
+  if (!statSync(path, { throwIfNoEntry: false })) throw new StoreError("unavailable", `no such file: ${path}`);
   try {
     const db = new Connection({ path, readOnly: true });
     try {

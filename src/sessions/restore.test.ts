@@ -85,7 +85,7 @@ test("a damaged or missing copy is not restored", async (t) => {
   new DatabaseSync(other).exec("CREATE TABLE recipes (name TEXT)");
   for (const [from, words] of [
     [bad, /bad\.db cannot be read/],
-    [join(folder, "missing.db"), /there is no file/],
+    [join(folder, "missing.db"), /no such file/],
     [other, /is not a database of conversations/],
     [path, /is the database in use/],
   ] as const) {

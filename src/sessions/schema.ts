@@ -249,7 +249,7 @@ export function rebuildIndex(db: Connection, table: IndexTable, layout: IndexLay
   );
 }
 
-/** Throws SQLite's own error when the index does not fit the messages. */
+/** Throws SQLite's own error when the index does not match the messages. */
 export function checkIndex(db: Connection, table: IndexTable): void {
   db.exec(`INSERT INTO ${table}(${table}, rank) VALUES ('integrity-check', 1)`);
 }

@@ -460,8 +460,8 @@ export class LaneMovedError extends StoreError {
     super(
       "moved",
       by === null
-        ? `the lease on session ${sessionId} is over; nothing more was stored. Send the message again.`
-        : `session ${sessionId} is in use by ${by} now; nothing more was stored. Wait until it is done, or go on in a branch.`,
+        ? `the lease on session ${sessionId} is over; nothing more was saved. Send the message again.`
+        : `session ${sessionId} is in use by ${by} now; nothing more was saved. Wait until it is done, or continue in a branch.`,
     );
   }
 }
@@ -471,7 +471,7 @@ export class SessionCompressedError extends StoreError {
   override name = "SessionCompressedError";
   readonly tipId: string;
   constructor(sessionId: string, tipId: string) {
-    super("conflict", `session ${sessionId} was compressed; it goes on as ${tipId}`);
+    super("conflict", `session ${sessionId} was compressed; it continues as ${tipId}`);
     this.tipId = tipId;
   }
 }

@@ -117,7 +117,7 @@ export async function readImport(lines: AsyncIterable<string>): Promise<readonly
     if (size > LIMITS.sessionBytes) refuse(`the session is larger than ${LIMITS.sessionBytes / 1_000_000} MB`);
     if (bytes > LIMITS.bytes) refuse(`the file is larger than ${LIMITS.bytes / 1_000_000} MB (${SPLIT})`);
     const value = parseJson(line);
-    if (value === undefined) refuse("not JSON; a file written by `hermes sessions export` is expected");
+    if (value === undefined) refuse("not JSON; expected a file from `hermes sessions export`");
     const parsed = sessionSchema.safeParse(value);
     if (!parsed.success) {
       const issue = parsed.error.issues[0];

@@ -100,7 +100,7 @@ function clearDuplicateTitles(db: Connection, log: Logger): void {
   );
   for (const { id, title } of losers) {
     db.run("UPDATE sessions SET title = NULL WHERE id = ?", id);
-    log.warn(`session ${id} lost its title "${title}": a newer session has the same one`);
+    log.warn(`session ${id} lost its title "${title}": a newer session has the same title`);
   }
 }
 

@@ -62,7 +62,7 @@ describe("two processes on one conversation", () => {
     const { code, stdout, stderr } = await child.result;
     assert.equal(code, 1);
     assert.equal(stdout, "");
-    assert.match(stderr, /^hermes: .*nothing more was stored/m);
+    assert.match(stderr, /^hermes: .*nothing more was saved/m);
     assert.deepEqual(rows(home), stored);
     assert.equal(server.requests.length, asked, "no model is asked for what cannot be kept");
     assert.deepEqual(stored.at(-1), "assistant: the other's answer");

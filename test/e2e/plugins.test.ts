@@ -108,7 +108,7 @@ describe("plugins", () => {
     const run = await ask(home);
     assert.equal(run.stdout, "done\n");
     const log = await readFile(home.at("logs", "agent.log"), "utf8");
-    assert.match(log, /plugin "t_stray" failed beside everything else and is ignored: let go/);
+    assert.match(log, /plugin "t_stray" failed and is ignored: let go/);
     assert.match(log, /is ignored: late/);
   });
 
@@ -215,9 +215,9 @@ hooks: { pre_tool_call: [{ command: ~/check.sh }, { command: ~/nowhere.sh }], no
     const lines = (title: string) =>
       sections.find((one) => one.title === title)?.findings.map(({ level, text }) => `${level} ${text}`) ?? [];
     assert.deepEqual(lines("MCP servers"), [
-      'warn MCP server "none": it has neither command nor url. Set one: hermes config set mcp_servers.none.url URL',
+      'warn MCP server "none": it has no command or url. Set one: hermes config set mcp_servers.none.url URL',
       "ok tiny: 8 tools",
-      `warn MCP server "tiny": tool "a.b" is left out, its name mcp_tiny_a_b is taken by "a-b".`,
+      `warn MCP server "tiny": tool "a.b" is skipped: its name mcp_tiny_a_b is already used by "a-b".`,
       'warn MCP server "gone": the command "no-such-program" was not found. Install it, or correct mcp_servers.gone.command in config.yaml.',
       "ok off: off",
     ]);
@@ -226,7 +226,7 @@ hooks: { pre_tool_call: [{ command: ~/check.sh }, { command: ~/nowhere.sh }], no
       "warn t_bad could not be loaded: broken",
       "warn t_fine needs T_KEY",
       'warn plugins.enabled names "t_nowhere", which is not installed',
-      "warn hooks.no_such_event: no event has this name; it never runs",
+      "warn hooks.no_such_event: there is no such event; it never runs",
       "warn pre_tool_call: ~/check.sh: not approved yet; the next interactive conversation will ask",
       "warn pre_tool_call: ~/nowhere.sh: not approved yet; the next interactive conversation will ask",
       "warn pre_tool_call: ~/nowhere.sh: ~/nowhere.sh is not there",

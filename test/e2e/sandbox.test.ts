@@ -211,7 +211,7 @@ await withEngine("bubblewrap", missingBubblewrap, () => {
     await using home = await tempHome({ "config.yaml": config });
     const { stdout } = await runHermes(["-z", "run curl -sS https://b.example"], { home });
     assert.match(stdout, /exit code 56/);
-    assert.match(stdout, /\nb\.example is not among .*terminal\.sandbox_network in config\.yaml: a\.example/);
+    assert.match(stdout, /\nb\.example is not an allowed host .*terminal\.sandbox_network in config\.yaml: a\.example/);
   });
 
   for (const [what, config, status, doctor] of homes)

@@ -291,7 +291,7 @@ describe("trouble", () => {
     [
       "which hosts they reach",
       "terminal:\n  sandbox_network: [example.org, 'https://example.com/']\n",
-      /terminal\.sandbox_network: "https:\/\/example\.com\/" is not a host; write it like example\.com/,
+      /terminal\.sandbox_network: "https:\/\/example\.com\/"is not a host; use example\.com/,
     ],
     [
       "where they run, by a name that does not exist,",

@@ -73,7 +73,7 @@ export function laneConformance(kind: string, open: (t: TestContext) => Promise<
     assert.equal(lease.token, 2);
     await assert.rejects(store.renewLane(old), moved);
     await assert.rejects(store.append("a", [user("late")], { lease: old }), (error: Error) => {
-      assert.match(error.message, /^session a is in use by process 2 on south now; nothing more was stored\. /);
+      assert.match(error.message, /^session a is in use by process 2 on south now; nothing more was saved\. /);
       return moved(error);
     });
     await store.releaseLane(old);

@@ -130,7 +130,7 @@ test("wrong input is refused in words, and nothing is written", async () => {
     [["add", "x"], /exit 2: Use either --command/],
     [["add", "x", "--command", "a", "--url", "https://b.example"], /exit 2: Use either/],
     [["add", "a b", "--command", "c"], /exit 2: "a b" is not a valid server name/],
-    [["add", "x", "--url", "ftp://b.example"], /exit 2: .*not an http or https address/],
+    [["add", "x", "--url", "ftp://b.example"], /exit 2: .*not an http or https URL/],
     [["add", "x", "--url", "https://b.example", "--env", "A=1"], /exit 2: .*require --command/],
     [["add", "x", "--url", "https://b.example", "--transport", "pigeon"], /exit 2: --transport must be http or sse/],
     [["add", "x", "--command", "a", "--env", "nonsense"], /exit 2: "nonsense" is not NAME=VALUE/],

@@ -142,7 +142,7 @@ test("history numbers the changes, and undo takes one back", async (t) => {
   assert.equal(await say("history"), "No changes recorded.\n");
   for (const text of ["one", "two", "three"]) await say("add", text);
   assert.match(await say("history"), /^ {2}1 .* memory {2}add {2}you\n {7}\+ three\n {2}2 /);
-  assert.match(await say("undo"), /^Change taken back/);
+  assert.match(await say("undo"), /^Change undone/);
   assert.equal(await file(), "one\n§\ntwo");
   assert.match(await say("history", "-n", "2"), /undo[\s\S]*\(undone\)/);
   await say("undo", "4");
@@ -190,7 +190,7 @@ for (const [what, args, said] of [
   [
     "too long",
     ["add", "x".repeat(2201)],
-    /not enough room in MEMORY\.md: 3\/2,200 characters are used\. .*hermes memory show lists them/,
+    /not enough room in MEMORY\.md: 3\/2,200 characters used\. .*hermes memory show lists them/,
   ],
   ["empty", ["add", "  "], /The entry is empty/],
   [

@@ -84,7 +84,7 @@ test("/model --refresh fetches, says so, and a switch names window and price", a
   await rig.type("/model claude-test-9 --provider anthropic --refresh");
   assert.equal(asked(), 1);
   const said = rig.text();
-  assert.match(said, /The list of models is up to date/);
+  assert.match(said, /Model list updated/);
   assert.match(said, /Now using claude-test-9 \(anthropic\), 3M tokens, \$3 in and \$6 out per million tokens\./);
   await rig.type("/model claude-sonnet-4-6");
   assert.equal(rig.ctx.conversation.target.contextLength, 77_000, "stated for this very model");

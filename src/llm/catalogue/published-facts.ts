@@ -56,7 +56,7 @@ async function fetchAndKeep(
   } catch (error) {
     if (signal?.aborted) return null;
     home.log.warn("the published list of models could not be fetched", error);
-    const why = limit.aborted ? `no answer within ${PATIENCE_MS / 1000} s` : reasonOf(error);
+    const why = limit.aborted ? `no response within ${PATIENCE_MS / 1000} s` : reasonOf(error);
     return `The published list of models could not be fetched (${why}); the one at hand is used.`;
   }
 }

@@ -168,7 +168,7 @@ async function ask(url: string, ports: ProbePorts, body?: unknown): Promise<Answ
     return { ok: true, body: JSON.parse(text) };
   } catch (error) {
     if (signal?.aborted) throw signal.reason;
-    const reason = limit.aborted ? `no answer within ${limitMs / 1000} s` : reasonOf(error);
+    const reason = limit.aborted ? `no response within ${limitMs / 1000} s` : reasonOf(error);
     return { ok: false, attempt: `${method} ${url}: ${reason}` };
   }
 }

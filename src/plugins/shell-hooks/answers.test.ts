@@ -89,7 +89,7 @@ const WRONG: readonly (readonly [settings: Readonly<Record<string, unknown>>, pr
   [{ pre_tool_call: [{ command: "''" }] }, /its command names no program/],
   [{ pre_tool_call: [{ command: "x", matcher: "(" }] }, /its matcher is not a regular expression/],
   [{ pre_tool_call: [{ command: "x", matcher: 5 }] }, /its matcher is not a text/],
-  [{ pre_tool_cal: [{ command: "x" }] }, /hooks\.pre_tool_cal: no event has this name/],
+  [{ pre_tool_cal: [{ command: "x" }] }, /hooks\.pre_tool_cal: there is no such event/],
 ];
 for (const [settings, problem] of WRONG) {
   test(`${JSON.stringify(settings)} is a problem: ${problem.source}`, () => {

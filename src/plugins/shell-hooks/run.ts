@@ -113,9 +113,9 @@ export function readAnswer({ event }: Pick<ShellHook, "event">, stdout: string):
   try {
     value = JSON.parse(stdout);
   } catch {
-    return { type: "ignored", why: "what it printed is not JSON" };
+    return { type: "ignored", why: "its output is not JSON" };
   }
-  if (!isRecord(value)) return { type: "ignored", why: "what it printed is not a JSON object" };
+  if (!isRecord(value)) return { type: "ignored", why: "its output is not a JSON object" };
   const blocks = value.decision === "block" || value.action === "block";
   if (blocks) {
     if (event !== "pre_tool_call") return { type: "ignored", why: `only pre_tool_call may block, not ${event}` };
@@ -128,7 +128,7 @@ export function readAnswer({ event }: Pick<ShellHook, "event">, stdout: string):
   }
   return Object.keys(value).length === 0
     ? { type: "nothing" }
-    : { type: "ignored", why: "its answer has none of the known keys" };
+    : { type: "ignored", why: "its output has none of the known keys" };
 }
 
 // `hooks` of config.yaml: programs of the user's own, by event.
@@ -155,7 +155,7 @@ export function readHookSettings(settings: Readonly<Record<string, unknown>>): H
   const hooks: ShellHook[] = [];
   const problems: string[] = [];
   for (const [event, entries] of Object.entries(settings)) {
-    if (!(event in HOOKS)) problems.push(`hooks.${event}: no event has this name; it never runs`);
+    if (!(event in HOOKS)) problems.push(`hooks.${event}: there is no such event; it never runs`);
     for (const [index, entry] of (Array.isArray(entries) ? entries : [entries]).entries()) {
       const read = readEntry(event, entry);
       if (typeof read === "string") problems.push(`hooks.${event}[${index}]: ${read}`);

@@ -120,7 +120,7 @@ export class ShellHooks {
       const { choice } = await asker.ask({
         kind: "approval",
         command: hook.command,
-        description: `a hook of your settings for ${hook.event}, ${standing.type === "changed" ? "changed since you allowed it" : "not allowed yet"}${danger}`,
+        description: `a hook from your settings for ${hook.event}, ${standing.type === "changed" ? "changed since you approved it" : "not approved yet"}${danger}`,
         patternKey: `shell_hook:${hook.event}:${hook.command}`,
         allowAlways: true,
         about: "other",
@@ -198,8 +198,8 @@ export class ShellHooks {
 function skipLine(hook: ShellHook, standing: HookStanding): string {
   const name = `Shell hook ${hook.command} (${hook.event}) is skipped`;
   if (standing.type === "forbidden") return `${name}: the command policy refuses it (${standing.reason}).`;
-  const why = standing.type === "changed" ? "its script changed since you allowed it" : "you have not allowed it yet";
-  return `${name}: ${why}. "hermes hooks test ${hook.event}" shows it; an interactive run asks, --accept-hooks allows all for one run.`;
+  const why = standing.type === "changed" ? "its script changed since you approved it" : "you have not approved it yet";
+  return `${name}: ${why}. "hermes hooks test ${hook.event}" shows it; an interactive run asks; --accept-hooks allows all for one run.`;
 }
 
 function keyOf({ event, command }: ShellHook, { sha256 }: ScriptFacts): string {
