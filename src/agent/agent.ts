@@ -27,6 +27,7 @@ import { offerToKeep, withoutKeys } from "./pasted-keys.ts";
 import { IterationBudget } from "./steer.ts";
 import type { TakenBack } from "./transcript.ts";
 import { playTurn } from "./turn.ts";
+import type { TurnRecord } from "./turn-kit.ts";
 import type { KnownLimits } from "./usage-meter.ts";
 
 export interface RunOptions {
@@ -35,6 +36,10 @@ export interface RunOptions {
   readonly maxIterations?: number;
   /** Whether somebody can be asked in this turn; default: as the conversation was opened. */
   readonly interactive?: boolean;
+  /** How the turn is kept; default: its rows are appended. */
+  readonly record?: TurnRecord;
+  /** The last turn was cut off by a crash and goes on, its message being stored; the model is told this. */
+  readonly continues?: string;
 }
 
 interface RunningTurn {
@@ -346,6 +351,8 @@ export class Agent {
       emit,
       notify: (text: string) => this.publish({ type: "notice", kind: "process", text }),
       interruptMessage: () => running.interruptMessage,
+      record: options.record,
+      continues: options.continues,
       ...(said.from === "synthetic" ? {} : { pastedKeys: keys }),
     };
     const turn = runWithSessionTag(this.sessionId, () => playTurn(this.#conversation, input, parts));

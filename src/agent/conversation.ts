@@ -23,7 +23,7 @@ import { type TakenBack, Transcript } from "./transcript.ts";
 import { UsageMeter } from "./usage-meter.ts";
 
 /** The right to write the conversation, as long as it lasts. */
-export type OwnLane = Pick<HeldLane, "type" | "lost" | "release">;
+export type OwnLane = Pick<HeldLane, "type" | "lost" | "release"> & Partial<Pick<HeldLane, "lease">>;
 
 export const inUseSentence = ({ by }: LaneHeld, what: "sent" | "changed") =>
   `This conversation is in use by ${holderInWords(by)}. Nothing was ${what}: try again when it is done, or go on in a copy (/branch).`;

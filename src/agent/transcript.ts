@@ -31,6 +31,9 @@ export interface Entry {
   readonly stored?: HistoryMessage;
 }
 
+/** Stores rows in another way than by appending them: together with what else happens in that step. All or nothing. */
+type StoreRows = (sessionId: string, rows: readonly HistoryMessage[]) => Promise<readonly number[]>;
+
 /** The user message of the running turn: how to amend it or take it back. */
 export interface UserEntry {
   readonly message: UserMessage;
@@ -113,22 +116,45 @@ export class Transcript {
     if (open.length > 0) await this.append(open.map((call) => ({ message: stubResult(call, PROCESS_ENDED) })));
   }
 
-  async append(entries: readonly Entry[]): Promise<readonly number[]> {
-    this.#messages = [...this.#messages, ...entries.map((entry) => entry.message)];
-    return this.#write(entries.map((entry) => withoutImageBytes(entry.stored ?? entry.message)));
+  async append(entries: readonly Entry[], through?: StoreRows): Promise<readonly number[]> {
+    const before = this.#messages;
+    this.#messages = [...before, ...entries.map((entry) => entry.message)];
+    return this.#write(
+      entries.map((entry) => withoutImageBytes(entry.stored ?? entry.message)),
+      through && { through, before },
+    );
   }
 
   /** A user message right behind an unanswered one is a row of its own, and one message with it in memory. */
-  async appendUser(message: UserMessage): Promise<UserEntry> {
+  async appendUser(message: UserMessage, through?: StoreRows): Promise<UserEntry> {
     const before = this.#messages;
     this.#messages = joinUser(before, message);
-    const rowId = (await this.#write([withoutImageBytes(message)])).at(-1) ?? null;
+    const rowId = (await this.#write([withoutImageBytes(message)], through && { through, before })).at(-1) ?? null;
     if (this.#loaded) return { message, rowId, before };
     // The session went on elsewhere: what stands before this message is the tip's history.
     const rows = await this.#load();
     const tip = legal(rows.filter((row) => row.id !== rowId).map(withoutRow));
     this.#messages = joinUser(tip, message);
     return { message, rowId, before: tip };
+  }
+
+  /**
+   * The turn that was cut off goes on: its user message is a row already. `note` rides on the newest row, which no answered request has
+   * carried. Null when there is nothing to go on with.
+   */
+  async continueTurn(note: string): Promise<UserEntry | null> {
+    const rows = await this.#load();
+    const at = rows.findLastIndex(({ role }) => role === "user");
+    const user = rows[at];
+    const newest = rows.at(-1);
+    if (user?.role !== "user" || !newest) return null;
+    const before = legal(rows.slice(0, at).map(withoutRow));
+    const entry = { message: withoutRow(user) as UserMessage, rowId: user.id, before }; // its role says so
+    if (newest === user) return this.amendUser(entry, withRecall(userTextToSend(entry.message), [note]));
+    const last = this.#messages.at(-1);
+    if (last?.role !== "tool" || typeof last.content !== "string") return null;
+    await this.amendLast(newest.id, { ...last, api_content: `${last.api_content ?? last.content}\n\n${note}` });
+    return entry;
   }
 
   /** Says what was really sent for the user message of this turn. */
@@ -273,17 +299,29 @@ export class Transcript {
     return rows;
   }
 
-  async #write(rows: readonly HistoryMessage[]): Promise<readonly number[]> {
+  /** What another way refuses leaves nothing behind: memory is `before` again. */
+  async #write(
+    rows: readonly HistoryMessage[],
+    special?: { readonly through: StoreRows; readonly before: readonly HistoryMessage[] },
+  ): Promise<readonly number[]> {
     if (!this.#store) return [];
+    const store = this.#store;
+    const write: StoreRows = special?.through ?? ((sessionId, batch) => store.append(sessionId, batch));
     this.#unwritten.push(...rows);
     for (;;) {
       const batch = [...this.#unwritten];
       try {
-        const ids = await this.#store.append(this.#sessionId, batch);
+        const ids = await write(this.#sessionId, batch);
         this.#unwritten.splice(0, batch.length);
-        return ids.slice(-rows.length);
+        return rows.length === 0 ? [] : ids.slice(-rows.length);
       } catch (error) {
-        if (!(error instanceof SessionCompressedError) || error.tipId === this.#sessionId) throw error;
+        const isElsewhere = error instanceof SessionCompressedError && error.tipId !== this.#sessionId;
+        if (!isElsewhere) {
+          if (!special) throw error;
+          this.#messages = special.before;
+          this.#unwritten.splice(this.#unwritten.length - rows.length);
+          throw error;
+        }
         this.#sessionId = error.tipId;
         this.#loaded = false;
       }
@@ -350,12 +388,16 @@ function takenBack(row: HistoryMessage, memory: readonly HistoryMessage[]): Take
 const NO_TEXT = "[empty message]";
 
 /** Puts what the user said on disk, behind whatever a crash left open. */
-export async function storeUserMessage(conversation: Conversation, input: UserInput): Promise<UserEntry> {
+export async function storeUserMessage(
+  conversation: Conversation,
+  input: UserInput,
+  through?: StoreRows,
+): Promise<UserEntry> {
   const { transcript, assembly } = conversation;
   await transcript.closeCrashedCalls();
   const note = [assembly.mode?.takeNote(), input.note].filter((part) => part?.trim()).join("\n\n");
   const said = userMessage(note === "" ? input : { ...input, note });
-  return transcript.appendUser(withOpening(said, conversation.takeOpening()));
+  return transcript.appendUser(withOpening(said, conversation.takeOpening()), through);
 }
 
 function withOpening(message: UserMessage, opening: string | null): UserMessage {

@@ -5,8 +5,10 @@ import type { PastedKey } from "../home/open.ts";
 import type { Clock } from "../kit/clock.ts";
 import type { AuxiliaryClient } from "../llm/auxiliary/contract.ts";
 import type { PaidCost, PaidUsage } from "../llm/gate.ts";
+import type { HistoryMessage } from "../llm/messages.ts";
 import { fenced } from "../prompt/fence.ts";
 import { type AnswerTo, type Ask, type Question, refuse } from "../safety/decision.ts";
+import type { LaneToken } from "../sessions/store.ts";
 import { pathsOfBatch } from "../tools/toolset/batch-plan.ts";
 import type { HookedCall, RunContext, ToolContext } from "../tools/toolset/context.ts";
 import type { Assembly, ParentCall } from "./assembly.ts";
@@ -15,8 +17,37 @@ import type { AgentEventBody, SessionTotals } from "./events.ts";
 import type { ForeignText } from "./foreign-text.ts";
 import { guardedHooks, ToolLoopGuard } from "./guardrails.ts";
 import { AnswerJudge } from "./judge.ts";
+import type { Ending } from "./outcome.ts";
 import type { IterationBudget } from "./steer.ts";
 import { ToolRunner } from "./tool-runner.ts";
+
+/**
+ * How a turn is kept by a door whose messages wait in the store (sessions/work.ts). Absent: its rows are appended.
+ *
+ * - Each call is one step of the store under the lease of the turn; what it rejects with ends the turn, and nothing of it is kept.
+ * - `finish` is called once for a turn that came to an end in this process, whatever end that is; not after a crash or a lost lane.
+ */
+export interface TurnRecord {
+  /** Stores what the user said. Rejects with `WithdrawnError` when it no longer waits. */
+  begin(sessionId: string, rows: readonly HistoryMessage[], lease: LaneToken): Promise<readonly number[]>;
+  /** Before the first request leaves. */
+  asked(lease: LaneToken): Promise<void>;
+  /** Stores the last rows of the turn, with what is promised because of them. */
+  finish(
+    sessionId: string,
+    rows: readonly HistoryMessage[],
+    end: TurnEnd,
+    lease: LaneToken,
+  ): Promise<readonly number[]>;
+}
+
+/** What a door says about the end of a turn. */
+type TurnEnd = Pick<Ending, "kind" | "finalText" | "exitReason">;
+
+/** What the user said was taken back before the turn began. */
+export class WithdrawnError extends Error {
+  override name = "WithdrawnError";
+}
 
 export interface TurnOptions {
   readonly signal: AbortSignal;
@@ -29,6 +60,11 @@ export interface TurnOptions {
   readonly interruptMessage: () => string | undefined;
   /** What was taken out of the message before the turn began. */
   readonly pastedKeys?: readonly PastedKey[];
+  readonly record?: TurnRecord | undefined;
+  /** The turn was cut off and goes on: its message is stored. The model is told this. */
+  readonly continues?: string | undefined;
+  /** Of the conversation, while the turn runs; absent where nothing is stored. */
+  readonly lease?: LaneToken | undefined;
 }
 
 export interface TurnKit {

@@ -23,7 +23,7 @@ import { emptyAnswerDelayMs, failureEnding, keepRefused, pause, rescueFromOverfl
 import { closeInterruptedToolSequence, stubResult, unansweredCalls } from "./repair.ts";
 import { formatSteer, steerLast } from "./steer.ts";
 import { describedUser, type Entry, recallFor, storeUserMessage, type UserEntry } from "./transcript.ts";
-import { equipTurn, type TurnKit, type TurnOptions } from "./turn-kit.ts";
+import { equipTurn, type TurnKit, type TurnOptions, WithdrawnError } from "./turn-kit.ts";
 import { noRoomToTalk } from "./usage-meter.ts";
 
 const MAX_DEFECTS = 3;
@@ -48,25 +48,40 @@ export async function playTurn(
     if (lane.type === "end") return { ...before(lane), unsent: true };
     const { signal, release } = joinSignals(options.signal, lane.lost);
     try {
-      return await playHeld(conversation, input, { ...options, signal });
+      return await playHeld(conversation, input, { ...options, signal, lease: lane.lease });
     } finally {
       release();
       await lane.release();
     }
   } catch (error) {
+    if (error instanceof WithdrawnError) return { ...before(withdrawn()), unsent: true };
     return before(brokenEnding(conversation, error));
   }
 }
+
+const withdrawn = () => interruptedEnding("withdrawn", "The message was taken back before its turn began.");
 
 async function playHeld(conversation: Conversation, input: UserInput, options: TurnOptions): Promise<TurnOutcome> {
   await conversation.beginTurn();
   await conversation.nudges.turnStarts(input);
   options.emit({ type: "turn_start", input });
   await conversation.fallback.beginTurn(options.emit);
-  const user = await storeUserMessage(conversation, input);
-  const outcome = await new Turn(conversation, user, options).play(input);
+  const outcome = await new Turn(conversation, await openMessage(conversation, input, options), options).play(input);
   await conversation.nudges.turnEnds();
   return outcome;
+}
+
+/** The message of the turn, on disk. */
+async function openMessage(conversation: Conversation, input: UserInput, options: TurnOptions): Promise<UserEntry> {
+  const { record, lease, continues } = options;
+  if (continues !== undefined) {
+    await conversation.transcript.closeCrashedCalls();
+    const user = await conversation.transcript.continueTurn(continues);
+    if (user) return user;
+    throw new WithdrawnError("nothing is left to go on with");
+  }
+  if (!record || !lease) return storeUserMessage(conversation, input);
+  return storeUserMessage(conversation, input, (sessionId, rows) => record.begin(sessionId, rows, lease));
 }
 
 /** A person may wait for another process as long as they like; whoever else asks gets an answer soon. */
@@ -146,9 +161,11 @@ class Turn {
       ...{ run, ask, history: this.#messages, text: input.persistText ?? input.text },
       callTool: (name, args) => tools.callOnBehalf(name, args),
     });
-    const pictures = await this.#picturesInWords(input);
-    this.#user = await recallFor(this.#conversation, this.#user, input, { run, pictures });
-    this.#input = input;
+    if (this.#options.continues === undefined) {
+      const pictures = await this.#picturesInWords(input);
+      this.#user = await recallFor(this.#conversation, this.#user, input, { run, pictures });
+      this.#input = input;
+    }
     await this.#conversation.systemPrompt();
     for (const message of this.#conversation.assembly.prompt.takeWarnings?.() ?? []) {
       this.#options.emit({ type: "status", kind: "warn", message });
@@ -195,6 +212,8 @@ class Turn {
     await this.#followSession();
     await this.#deliverSteer();
     const { scaffold, outputCap } = this.#kit.judge;
+    const { record, lease } = this.#options;
+    if (this.#apiCalls === 1 && lease) await record?.asked(lease);
     this.#freshTool = null;
     const asked = await askModel(this.#asking, { scaffold, outputCap: this.#outputRoom ?? outputCap });
     if (asked.type === "interrupted") return interruptedWaiting(asked.seconds);
@@ -385,22 +404,41 @@ class Turn {
     const { reason } = this.#options.signal;
     // Wherever it was stopped: it was not the user, and nothing of it can be stored.
     if (ending.kind === "interrupted" && reason instanceof LaneMovedError) throw reason;
-    if (ending.message) await this.#append([{ message: ending.message }]);
-    else if (ending.kind === "interrupted") {
-      const closed = closeInterruptedToolSequence(this.#messages, ending.finalText);
-      await this.#append(closed.slice(this.#messages.length).map((message) => ({ message })));
+    const { record, lease } = this.#options;
+    if (!record || !lease) {
+      await this.#append(this.#lastEntries(ending));
+      return this.#outcome(ending);
     }
-    return this.#outcome(ending);
+    // What is promised to the chat is the text as it is shown, so that comes first here.
+    const shown = { ...ending, ...(await this.#show(ending)) };
+    await this.#conversation.transcript.append(this.#lastEntries(ending), (sessionId, rows) =>
+      record.finish(sessionId, rows, shown, lease),
+    );
+    return this.#outcomeOf(shown);
+  }
+
+  /** Rows that close the turn. */
+  #lastEntries(ending: Ending): readonly Entry[] {
+    if (ending.message) return [{ message: ending.message }];
+    if (ending.kind !== "interrupted") return [];
+    const closed = closeInterruptedToolSequence(this.#messages, ending.finalText);
+    return closed.slice(this.#messages.length).map((message) => ({ message }));
   }
 
   async #outcome(ending: Ending): Promise<TurnOutcome> {
-    const { budget, interruptMessage, emit } = this.#options;
-    const shown = await showFinalText(ending, this.#conversation, this.#kit, emit);
-    return makeOutcome(
-      this.#conversation,
-      { ...ending, ...shown },
-      { apiCalls: this.#apiCalls, withinBudget: budget.used < budget.max, interruptMessage: interruptMessage() },
-    );
+    return this.#outcomeOf({ ...ending, ...(await this.#show(ending)) });
+  }
+
+  #show(ending: Ending): Promise<Partial<Ending>> {
+    return showFinalText(ending, this.#conversation, this.#kit, this.#options.emit);
+  }
+
+  #outcomeOf(shown: Ending): TurnOutcome {
+    const { budget, interruptMessage } = this.#options;
+    const withinBudget = budget.used < budget.max;
+    return makeOutcome(this.#conversation, shown, {
+      ...{ apiCalls: this.#apiCalls, withinBudget, interruptMessage: interruptMessage() },
+    });
   }
 
   // --- shared

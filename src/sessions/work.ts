@@ -180,11 +180,14 @@ export interface WorkStore {
     holder: string,
     options?: { readonly seconds?: number; readonly respectPreference?: boolean },
   ): Promise<TakeAnswer>;
-  /** Stores the user's message of a turn and names it in its rows, once: rows that have one keep it, and nothing is stored. */
+  /**
+   * Stores the user's message of a turn and names it in its rows, which are the conversation's from then on. Once: rows that have a message
+   * keep it, and nothing is stored. Null when none of the rows waits any more.
+   */
   begin(
     lease: LaneToken,
     turn: { readonly sessionId: string; readonly ids: readonly number[]; readonly messages: readonly TimedMessage[] },
-  ): Promise<readonly number[]>;
+  ): Promise<readonly number[] | null>;
   /** The first request of the turn left: from here on a turn that does not end counts. Answers with the attempts of the most tried row. */
   asked(lease: LaneToken, ids: readonly number[]): Promise<number>;
   /** A planned stop is no attempt. */

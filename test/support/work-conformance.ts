@@ -154,7 +154,7 @@ export function workConformance(kind: string, open: (t: TestContext) => Promise<
   check("the message of a user is stored once, and named in its rows", async ({ work, store }) => {
     const ids = await accepted(work, event("1"), event("2"));
     const lease = await taken(work, ids);
-    const stored = await work.begin(lease, { sessionId: "s", ids, messages: [user("1\n2")] });
+    const stored = (await work.begin(lease, { sessionId: "s", ids, messages: [user("1\n2")] })) ?? [];
     assert.equal(stored.length, 1);
     assert.deepEqual(await work.begin(lease, { sessionId: "s", ids, messages: [user("1\n2")] }), []);
     assert.deepEqual(
@@ -170,6 +170,21 @@ export function workConformance(kind: string, open: (t: TestContext) => Promise<
       ],
     );
   });
+
+  check(
+    "whoever holds the conversation may begin rows nobody took, and none that are gone",
+    async ({ work, store }) => {
+      const ids = await accepted(work, event("1"));
+      const answer = await store.takeLane("s", ANN);
+      assert.ok(answer.type === "taken");
+      const turn = { sessionId: "s", ids, messages: [user("1")] };
+      assert.equal((await work.begin(answer.lease, turn))?.length, 1);
+      assert.equal((await work.waiting()).get("chat:1")?.[0]?.lane, "s");
+      await work.settle(ids, "withdrawn");
+      assert.equal(await work.begin(answer.lease, turn), null);
+      assert.equal((await store.load("s")).length, 1);
+    },
+  );
 
   check("attempts count from the first request on, and a planned stop takes its own back", async ({ work }) => {
     const ids = await accepted(work, event("1"));

@@ -101,16 +101,18 @@ export function takeRows(
   options: Parameters<WorkStore["take"]>[3],
 ): TakeAnswer {
   const lane = laneOf(core, sessionId);
-  // A row that another conversation began is in its hands for as long as somebody works on that one.
-  const rows = queued(core, ids).filter(
-    (row) => !row.lane || row.lane === lane || !heldByOther(core, row.lane, holder),
-  );
+  const rows = free(core, ids, lane, holder);
   if (rows.length === 0) return { type: "gone" };
   const answer = takeLane(core, sessionId, holder, options);
   if (answer.type !== "taken") return answer;
   const mine = JSON.stringify(rows.map(({ id }) => id));
   core.db.run("UPDATE inbox SET lane = ? WHERE id IN (SELECT value FROM json_each(?))", lane, mine);
   return { ...answer, rows: rows.map((row) => ({ ...row, lane })) };
+}
+
+/** Rows for a conversation. One that another conversation began is in its hands for as long as somebody works on that one. */
+function free(core: StoreCore, ids: readonly number[], lane: string, holder: string): InboxRow[] {
+  return queued(core, ids).filter((row) => !row.lane || row.lane === lane || !heldByOther(core, row.lane, holder));
 }
 
 /** The rows of a lease, with the lease looked at. */
@@ -123,14 +125,16 @@ export function beginTurn(
   core: StoreCore,
   lease: LaneToken,
   { sessionId, ids, messages }: Parameters<WorkStore["begin"]>[1],
-): readonly number[] {
-  const rows = ofLease(core, lease, ids);
+): readonly number[] | null {
+  assertLease(core, lease.lane, { lease });
+  const rows = free(core, ids, lease.lane, lease.holder);
+  if (rows.length === 0) return null;
   if (rows.some(({ messageId }) => messageId !== null)) return [];
   const stored = appendTo(core, sessionId, messages, { lease });
   const last = stored.at(-1);
   if (last === undefined) return stored;
   for (const { id, sessionKey } of rows) {
-    core.db.run("UPDATE inbox SET message_id = ? WHERE id = ?", last, id);
+    core.db.run("UPDATE inbox SET lane = ?, message_id = ? WHERE id = ?", lease.lane, last, id);
     noteChange(core, "message", sessionKey, `message:${last}`);
   }
   return stored;
