@@ -81,3 +81,45 @@ test("a process of the agent's is listed, looked into and stopped; its end stays
   await rig.type("/tasks");
   assert.match(rig.text(), /Show its output\nprocess .* · exit -?\d+\n/);
 });
+
+test("what a process printed is shown without its colours and keys, by its end", async (t) => {
+  const server = await ModelServer.start();
+  t.after(() => server.close());
+  const config = { "config.yaml": `${modelConfig(server)}terminal:\n  sandbox: off\n` };
+  const rig = await commandRig(t, config, { masked: true });
+  const key = `sk-proj-${"a1B2c3D4".repeat(5)}`;
+  const command = `seq 1 300; printf '\\033[31mred\\033[0m ${key.slice(0, 20)}%s\\n' ${key.slice(20)}; exec sleep 60`;
+  server.script({ toolCalls: [{ name: "terminal", arguments: { command, background: true } }] }, { text: "started" });
+  await rig.chat("start it");
+  const [started] = rig.ctx.conversation.processes.list();
+  assert.ok(started);
+  await until(() => started.output.includes("red"));
+  rig.heard.length = 0;
+  await rig.type(`/tasks show ${started.id}`);
+  const shown = rig.text();
+  assert.match(shown, /\n…\n102\n[\s\S]*\n300\nred \S/);
+  assert.doesNotMatch(shown.slice(shown.indexOf("…")), new RegExp(`\u001b|${key}`));
+  await rig.type(`/tasks stop ${started.id}`);
+});
+
+test("a sub-agent is listed while it works and stopped by its id; the conversation goes on", async (t) => {
+  const server = await ModelServer.start();
+  t.after(() => server.close());
+  const rig = await commandRig(t, { "config.yaml": modelConfig(server) });
+  server.otherwise((request) => {
+    const last = request.body.messages.at(-1);
+    if (last.role === "tool") return { text: "It was stopped." };
+    if (JSON.stringify(last.content).includes("delegate")) {
+      return { toolCalls: [{ name: "delegate_task", arguments: { goal: "count the herons" } }] };
+    }
+    return { fault: "stall", after: 1, answer: { text: "one heron, two" } };
+  });
+  const turn = rig.chat("please delegate");
+  const { subagents } = rig.ctx.conversation;
+  await until(() => subagents.listActiveSubagents().length > 0 && server.requests.length > 1);
+  const [child] = subagents.listActiveSubagents();
+  rig.heard.length = 0;
+  await rig.type(`/agents stop ${child?.id}`);
+  assert.match(rig.text(), /⏹ \S+ is stopping\./);
+  assert.match(await turn, /It was stopped\./);
+});

@@ -110,11 +110,16 @@ test("a clone is brought up to date with git, with a backup if wanted, and never
   assert.match((await run(temp, clone, ["--yes"])).err, /not committed/);
   assert.equal(await readFile(join(clone, "a"), "utf8"), "mine\n");
   await git(clone, "checkout", "-q", "a");
+  await mkdir(temp.at("backups"));
+  await writeFile(temp.at("backups", "pre-update-20200101-000000.zip"), "an old one");
+  await writeFile(temp.at("backups", "mine.zip"), "not ours");
   const done = await run(temp, clone, ["--yes"]);
   assert.equal(done.code, 0, done.err);
   assert.match(done.out, / {2}hermes backup\n {2}git pull --ff-only\n/);
   assert.equal(await readFile(join(clone, "a"), "utf8"), "2\n");
-  assert.equal((await readdir(temp.at("backups"))).length, 1);
+  const [kept, ...others] = (await readdir(temp.at("backups"))).sort().reverse();
+  assert.match(kept ?? "", /^pre-update-20(?!200101)\d{6}-\d{6}\.zip$/);
+  assert.deepEqual(others, ["mine.zip"]);
 });
 
 test("a start tells what an earlier look found; it looks itself only if updates.check says so, once a day", async (t) => {

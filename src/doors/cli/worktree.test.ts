@@ -115,3 +115,25 @@ test("outside of a repository there is none", async (t) => {
   const { base } = await repository(t);
   await assert.rejects(openWorktree(base, { environment, newName: () => "00000000" }), WorktreeError);
 });
+
+test("hooks of the repository do not run, and a lock of another machine is not judged here", async (t) => {
+  const { root, git, openHere, left } = await repository(t);
+  const hook = join(root, ".git", "hooks", "post-checkout");
+  await writeFile(hook, `#!/bin/sh\ntouch ${join(root, "ran")}\n`, { mode: 0o755 });
+  const tree = await openHere();
+  await assert.rejects(lstat(join(root, "ran")));
+  await git(["worktree", "unlock", tree.path]);
+  await git(["worktree", "lock", "--reason", "hermes elsewhere 4194999", tree.path]);
+  await (await openHere()).leave();
+  assert.deepEqual(await left(), ["hermes-00000000"]);
+});
+
+test("a worktree that is kept keeps its links", async (t) => {
+  const { root, write, openHere } = await repository(t);
+  await mkdir(join(root, "node_modules"));
+  await write(".worktreeinclude", "node_modules\n");
+  const tree = await openHere();
+  await writeFile(join(tree.path, "a.txt"), "changed\n");
+  assert.match((await tree.leave()) ?? "", /not committed/);
+  assert.ok((await lstat(join(tree.path, "node_modules"))).isSymbolicLink());
+});

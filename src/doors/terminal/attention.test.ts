@@ -44,6 +44,11 @@ const cases: [string, Record<string, string>, string][] = [
     { TERM: "tmux-256color", TMUX: "/tmp/x" },
     "\u001bPtmux;\u001b\u001b]9;hermes has a question\u0007\u001b\\\u0007",
   ],
+  [
+    "terminals built on VTE show OSC 777",
+    { TERM: "xterm-256color", VTE_VERSION: "7600" },
+    "\u001b]777;notify;hermes has a question;\u0007\u0007",
+  ],
   ["the console of Linux only rings", { TERM: "linux" }, "\u0007"],
   ["a dumb terminal gets nothing", { TERM: "dumb" }, ""],
   ["no terminal gets nothing", {}, ""],
@@ -60,4 +65,10 @@ test("each part is a setting of its own", () => {
   attention.call(approval);
   attention.settle();
   assert.equal(take(), "");
+});
+
+test("a long command is cut in the notification", () => {
+  const { attention, take } = bell({ TERM: "xterm" }, { bell: true, title: true });
+  attention.call({ ...approval, command: "x".repeat(5000) });
+  assert.equal(take(), `\u001b]9;hermes needs approval: ${"x".repeat(120)}\u0007`);
 });

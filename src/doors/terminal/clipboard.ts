@@ -156,7 +156,7 @@ const fromWindows: ClipboardReader = async (output) => {
 };
 
 const textHeld = (bytes: Buffer): Held | "empty" =>
-  bytes.length === 0 ? "empty" : { type: "text", text: bytes.toString("utf8").toWellFormed() };
+  bytes.length === 0 ? "empty" : { type: "text", text: bytes.toString("utf8") };
 
 const quotedPath = (path: string) => (path.includes("'") ? `"${path}"` : `'${path}'`);
 

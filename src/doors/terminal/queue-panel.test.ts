@@ -114,4 +114,28 @@ test("the lines above the input name the first five and count the rest", () => {
   const lines = queueLines(["a\u001b[2J\nb", "2", "3", "4", "5", "6", "7"], 30, theme);
   assert.deepEqual([lines[0], lines.at(-2)], ["▶ next: a b", "▶ and 2 more"]);
   assert.ok(lines.every((line) => line.length <= 30));
+  assert.equal(queueLines(["1", "2", "3", "4", "5", "6"], 80, theme).at(-2), "▶ and 1 more");
+});
+
+test("Esc leaves the queue as it is; behind a deleted message the next one is selected", () => {
+  const { press, waiting, text, isOpen } = busy();
+  press(UP, UP, "d");
+  assert.match(text(), /\n❯ 2\. three\n/);
+  press("\u001b");
+  assert.equal(isOpen(), false);
+  assert.equal(waiting(), "one, three, a process ended");
+});
+
+test("a long queue shows the rows around the selected one, each cut to the width", () => {
+  const { turns, panel, press } = busy();
+  for (let n = 0; n < 20; n++) turns.queue({ text: `message ${n} ${"and more ".repeat(20)}` });
+  press(...new Array<string>(15).fill(DOWN));
+  const lines = panel.render(30);
+  assert.equal(lines.length, 10);
+  assert.match(lines.join("\n"), /^❯ 19\. message 14 and more/m);
+  assert.ok(
+    lines.every((line) => line.length <= 30),
+    lines.join("\n"),
+  );
+  turns.dropQueue();
 });

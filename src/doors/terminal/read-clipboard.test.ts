@@ -1,10 +1,10 @@
 // The clipboard through the programs that read it: small ones on a search path of the test's own.
 import assert from "node:assert/strict";
-import { chmod } from "node:fs/promises";
+import { chmod, readFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { type TestContext, test } from "node:test";
 import { type TempTree, tempTree } from "../../../test/support/temp-tree.ts";
-import { readClipboard } from "./clipboard.ts";
+import { copyText, readClipboard } from "./clipboard.ts";
 
 const onLinux = { skip: process.platform !== "linux" && "the programs of Linux" };
 const NODE = process.execPath;
@@ -59,10 +59,13 @@ test("more than the limit is refused, and the program that goes on printing is e
     "wl-paste": `
       if (args === "--list-types") return "image/png";
       require("node:fs").writeFileSync(__dirname + "/pid", String(process.pid));
-      for (;;) require("node:fs").writeSync(1, Buffer.alloc(1 << 20));`,
+      try {
+        for (;;) require("node:fs").writeSync(1, Buffer.alloc(1 << 20));
+      } catch {
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 60_000); // it does not end by itself
+      }`,
   });
   await assert.rejects(readClipboard({ PATH: tree.root, WAYLAND_DISPLAY: "w" }), /too large \(limit: 50 MB\)/);
-  const { readFile } = await import("node:fs/promises");
   const pid = Number(await readFile(tree.at("pid"), "utf8"));
   const isAlive = () => {
     try {
@@ -75,3 +78,35 @@ test("more than the limit is refused, and the program that goes on printing is e
   for (let tries = 0; isAlive() && tries < 200; tries++) await new Promise((resolve) => setTimeout(resolve, 25));
   assert.equal(isAlive(), false);
 });
+
+test("a program of the project is not found through a relative search path", onLinux, async (t) => {
+  const { root } = await desktop(t, {
+    xclip: `return args.endsWith("TARGETS") ? "STRING" : process.cwd();`,
+  });
+  assert.deepEqual(await readClipboard({ PATH: root, DISPLAY: ":0" }), { type: "text", text: "/" });
+});
+
+test(
+  "a copied text goes to the program here, over SSH to the terminal, which takes no more than it can",
+  onLinux,
+  async (t) => {
+    const { root, at } = await desktop(t, {
+      "wl-copy": `require("node:fs").writeFileSync(__dirname + "/copied", require("node:fs").readFileSync(0)); return "";`,
+    });
+    const { PATH } = process.env;
+    process.env.PATH = root;
+    t.after(() => {
+      process.env.PATH = PATH;
+    });
+    const written: string[] = [];
+    const write = (data: string) => void written.push(data);
+    assert.equal(await copyText("grüße", { remote: false, write }), "with wl-copy");
+    assert.equal(await readFile(at("copied"), "utf8"), "grüße");
+    assert.equal(await copyText("far away", { remote: true, write }), "through the terminal");
+    assert.deepEqual(written, [`\u001b]52;c;${Buffer.from("far away").toString("base64")}\u0007`]);
+    await assert.rejects(
+      copyText("x".repeat(80_000), { remote: true, write }),
+      /too long for the terminal's clipboard/,
+    );
+  },
+);
