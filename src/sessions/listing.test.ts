@@ -1,9 +1,19 @@
 import assert from "node:assert/strict";
+import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { temporaryStore } from "../../test/support/session-store.ts";
 import type { HistoryMessage } from "../llm/messages.ts";
 import { findLatest } from "./session-id.ts";
 import type { ListOptions } from "./store.ts";
+
+/** Numbers that look like chance, the same each time. */
+function seeded(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state * 48271) % 2147483647;
+    return state / 2147483647;
+  };
+}
 
 const user = (content: string): HistoryMessage => ({ role: "user", content });
 
@@ -91,3 +101,55 @@ for (const [message, preview] of previews) {
     assert.equal((await store.list())[0]?.preview, preview);
   });
 }
+
+test("the first lines of many sessions are those of the whole list, whoever wrote them and whatever goes on in which", async (t) => {
+  const { store, path } = await temporaryStore(t);
+  const other = new DatabaseSync(path);
+  t.after(() => other.close());
+  other.exec("BEGIN");
+  const insert = other.prepare(
+    "INSERT INTO sessions (id, source, started_at, ended_at, end_reason, parent_session_id, last_activity_at, model_config) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+  );
+  const say = other.prepare("INSERT INTO messages (session_id, role, content, timestamp) VALUES (?, 'user', 'x', ?)");
+  const random = seeded(3);
+  const below = (limit: number) => Math.floor(random() * limit);
+  for (let n = 0; n < 1500; n++) {
+    const kind = n < 10 ? 0 : below(10);
+    const parent = kind >= 8 ? `s${below(n)}` : null;
+    const activity = kind % 3 === 0 ? null : n * 10 + below(5000);
+    const end = kind % 2 === 0 ? "compression" : null;
+    const config = kind === 9 ? '{"_branched_from":"x"}' : below(20) === 0 ? '{"_delegate_from":"x"}' : null;
+    insert.run(
+      `s${n}`,
+      ["cli", "telegram", "tool"][below(3)] ?? "",
+      n * 10,
+      end && n * 10 + 5,
+      end,
+      parent,
+      activity,
+      config,
+    );
+    // The original's: only their messages tell that they went on.
+    if (kind % 3 === 0) say.run(`s${n}`, n * 10 + 3);
+  }
+  other.exec("COMMIT");
+  const cases: readonly ListOptions[] = [
+    {},
+    { orderByLastActive: true },
+    { orderByLastActive: true, source: "telegram" },
+    { orderByLastActive: true, excludeSources: ["tool", "cli"], limit: 7, offset: 5 },
+    { orderByLastActive: true, search: "s77" },
+    { includeChildren: true },
+    { projectTips: false, orderByLastActive: true },
+  ];
+  for (const options of cases) {
+    const { limit = 20, offset = 0 } = options;
+    const all = await store.list({ ...options, offset: 0, limit: -1 });
+    const page = await store.list(options);
+    assert.deepEqual(
+      page.map(({ id }) => id),
+      all.slice(offset, offset + limit).map(({ id }) => id),
+      JSON.stringify(options),
+    );
+  }
+});

@@ -26,7 +26,8 @@ const PREVIEW_CHARS = 60;
 
 export function listSessions(core: StoreCore, options: ListOptions = {}): readonly SessionListItem[] {
   const { limit = 20, offset = 0 } = options;
-  const page = arrange(allNodes(core), options).slice(offset, limit < 0 ? undefined : offset + limit);
+  const end = limit < 0 ? Number.POSITIVE_INFINITY : offset + limit;
+  const page = firstLines(core, options, end).slice(offset, limit < 0 ? undefined : end);
   return page.flatMap((conversation) => {
     const row = core.db.get<SessionRow>(
       `SELECT ${sessionSelect(core.shape)} FROM sessions s WHERE s.id = ?`,
@@ -35,6 +36,75 @@ export function listSessions(core: StoreCore, options: ListOptions = {}): readon
     return row ? [toItem(core, conversation, row)] : [];
   });
 }
+
+/** Fewer sessions are simply all read. */
+const FEW = 200;
+
+/**
+ * The first lines of the list. Sessions are taken from the top of each order that decides about a line's place, until no line can come
+ * before those that are there: a list of twenty reads about twenty, however many there are.
+ */
+function firstLines(core: StoreCore, options: ListOptions, wanted: number): readonly Conversation[] {
+  const count = core.db.get<{ n: number }>("SELECT COUNT(*) AS n FROM sessions")?.n ?? 0;
+  for (let size = wanted + 20; count > FEW && size < count / 4; size *= 3) {
+    const { ids, border } = topSessions(core, size, options.orderByLastActive ?? false);
+    const lines = arrange(kinOf(core, ids), options);
+    const key = keyOf(options);
+    const certain = lines.filter((line) => key(line) > border);
+    if (certain.length >= wanted) return certain;
+  }
+  return arrange(allNodes(core), options);
+}
+
+/** The sessions that lead in one of the orders, and the latest time that any other one may have. */
+function topSessions(core: StoreCore, size: number, byActivity: boolean): { ids: Set<string>; border: number } {
+  const ids = new Set<string>();
+  let border = Number.NEGATIVE_INFINITY;
+  const take = (rows: Iterable<{ id: string; at: number }>) => {
+    let last = Number.NEGATIVE_INFINITY;
+    for (const { id, at } of rows) {
+      ids.add(id);
+      last = at;
+    }
+    border = Math.max(border, last);
+  };
+  take(core.db.all("SELECT id, started_at AS at FROM sessions ORDER BY started_at DESC LIMIT ?", size));
+  if (!byActivity) return { ids, border };
+  if (core.shape.sessionColumns.has("last_activity_at"))
+    take(
+      core.db.all(
+        "SELECT id, last_activity_at AS at FROM sessions WHERE last_activity_at IS NOT NULL ORDER BY last_activity_at DESC LIMIT ?",
+        size,
+      ),
+    );
+  // Versions of the original that keep no time of activity: what they wrote last is among the last messages.
+  take(core.db.all("SELECT session_id AS id, timestamp AS at FROM messages ORDER BY id DESC LIMIT ?", RECENT_MESSAGES));
+  return { ids, border };
+}
+
+const RECENT_MESSAGES = 500;
+
+/** Sessions with all that decides about their lines: parents up to the first, and the children that go on from each. */
+function kinOf(core: StoreCore, ids: Iterable<string>): readonly ListedNode[] {
+  const found = new Map<string, ListedNode>();
+  const queue = [...ids];
+  for (let id = queue.pop(); id !== undefined; id = queue.pop()) {
+    if (found.has(id)) continue;
+    const [node] = readNodes(core, "WHERE s.id = ?", id);
+    if (!node) continue;
+    found.set(id, node);
+    if (node.parentId !== null) queue.push(node.parentId);
+    if (node.endReason !== "compression") continue;
+    for (const child of core.db.all<{ id: string }>("SELECT id FROM sessions WHERE parent_session_id = ?", id))
+      queue.push(child.id);
+  }
+  return [...found.values()];
+}
+
+const keyOf = (options: ListOptions) =>
+  options.orderByLastActive
+    ? ({ chain }: Conversation) => Math.max(...chain.map((one) => one.lastActive))
+    : ({ root }: Conversation) => root.startedAt;
 
 /** Which lines, in which order. Pure. */
 function arrange(nodes: readonly ListedNode[], options: ListOptions): readonly Conversation[] {
@@ -50,11 +120,10 @@ function arrange(nodes: readonly ListedNode[], options: ListOptions): readonly C
     const chain = options.projectTips === false ? [root] : chainFrom(root, children);
     return { root, chain, tip: chain.at(-1) ?? root };
   });
-  const wanted = conversations.filter((conversation) => isWanted(conversation, options));
-  const latest = (conversation: Conversation) => Math.max(...conversation.chain.map((one) => one.lastActive));
-  const order = options.orderByLastActive ? latest : (conversation: Conversation) => conversation.root.startedAt;
-  return wanted
-    .map((conversation) => ({ conversation, key: order(conversation) }))
+  const key = keyOf(options);
+  return conversations
+    .filter((conversation) => isWanted(conversation, options))
+    .map((conversation) => ({ conversation, key: key(conversation) }))
     .sort((a, b) => b.key - a.key || (a.conversation.root.id < b.conversation.root.id ? 1 : -1))
     .map(({ conversation }) => conversation);
 }
@@ -99,7 +168,9 @@ function matches(one: ListedNode, search: string): boolean {
 
 const withoutPunctuation = (text: string) => text.replace(/[^\p{L}\p{N}\p{M}]+/gu, "");
 
-function allNodes(core: StoreCore): readonly ListedNode[] {
+const allNodes = (core: StoreCore) => readNodes(core, "");
+
+function readNodes(core: StoreCore, where: string, ...values: string[]): readonly ListedNode[] {
   const column = (name: string) => (core.shape.sessionColumns.has(name) ? `s.${name}` : "NULL");
   return core.db
     .all<{
@@ -120,7 +191,8 @@ function allNodes(core: StoreCore): readonly ListedNode[] {
          s.parent_session_id AS parent, s.started_at, s.ended_at, s.end_reason, s.title, s.message_count AS messages,
          ${column("archived")} AS archived, ${column("last_activity_at")} AS activity,
          (SELECT MAX(timestamp) FROM messages WHERE session_id = s.id) AS last_message
-       FROM sessions s`,
+       FROM sessions s ${where}`,
+      ...values,
     )
     .map((row) => ({
       id: row.id,

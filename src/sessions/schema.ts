@@ -160,6 +160,8 @@ export const INDEXES: Readonly<Record<string, string>> = {
   idx_sessions_source: "CREATE INDEX idx_sessions_source ON sessions(source)",
   idx_sessions_parent: "CREATE INDEX idx_sessions_parent ON sessions(parent_session_id)",
   idx_sessions_started: "CREATE INDEX idx_sessions_started ON sessions(started_at DESC)",
+  // Ours: the list of recent conversations reads its first lines only.
+  idx_sessions_activity: "CREATE INDEX idx_sessions_activity ON sessions(last_activity_at)",
   idx_messages_session: "CREATE INDEX idx_messages_session ON messages(session_id, timestamp)",
   // Ours: rows of a session by id, which is the order they are read in.
   idx_messages_session_order: "CREATE INDEX idx_messages_session_order ON messages(session_id)",
