@@ -194,6 +194,12 @@ test("settings are shown and changed", async (t) => {
   await rig.type("/yolo");
   assert.equal(rig.ctx.conversation.yolo, true);
   rig.text();
+  await rig.type("/approvals");
+  await rig.type("/approvals sometimes");
+  assert.match(rig.text(), /^Approvals: manual: Hermes asks you .*\n.*takes manual, smart or off, not "sometimes"/);
+  await rig.type("/approvals smart");
+  assert.equal(rig.ctx.home.config().approvals.mode, "smart");
+  assert.match(rig.text(), /^Approvals: smart: .* Saved as approvals\.mode\.$/);
   await rig.type("/config");
   assert.match(rig.text(), /config\.yaml[\s\S]*busy_input_mode: steer/);
 });

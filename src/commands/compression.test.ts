@@ -33,7 +33,7 @@ describe("/compress and /pin", () => {
     await rig.type("/compact --preview");
     assert.match(
       rig.text(),
-      /Now: +16 messages.*\nKept: +\d+ messages.*\nDropped: +\d+ messages.*\nNothing was changed\./,
+      /Now: +16 messages, about [\d.]+K? tokens, [\d.]+K? of them for prompt and tools\nKept: +\d+ messages.*\nDropped: +\d+ messages.*\nNothing was changed\./,
     );
     assert.equal(server.requests.length, asked);
 

@@ -52,15 +52,17 @@ function sayReport(report: CompressReport, ctx: CommandContext): void {
       return ctx.say("Stopped; the conversation is unchanged.");
     case "adopted":
       return ctx.say("Another process has compressed this conversation; continuing from there.");
-    case "preview":
+    case "preview": {
+      const rest = report.before.tokens - report.kept.tokens - report.dropped.tokens;
       return ctx.say(
         [
-          `Now:      ${size(report.before)}`,
+          `Now:      ${size(report.before)}${rest > 0 ? `, ${tokenCount(rest)} of them for prompt and tools` : ""}`,
           `Kept:     ${size(report.kept)}`,
           `Dropped:  ${size(report.dropped)}, for a summary of at most ${tokenCount(report.summaryTokens)} tokens`,
           "Nothing was changed.",
         ].join("\n"),
       );
+    }
     case "compressed":
       ctx.say(
         `🗜️ ${size(report.before)} → ${size(report.after)}, ${(report.ms / 1000).toFixed(1)} s. /undo reverts it until you send another message.`,

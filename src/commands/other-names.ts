@@ -41,6 +41,7 @@ const OTHER_NAMES: Readonly<Record<string, OtherName>> = {
   // They happen in the shell.
   doctor: { says: "Run it in a shell: hermes doctor" },
   logout: { says: "Remove a key in a shell: hermes logout" },
+  update: { says: "Run it in a shell: hermes update" },
   upgrade: { says: "Run it in a shell: hermes update" },
   hooks: { says: "Hooks are managed in a shell: hermes hooks" },
   bug: { says: "hermes doctor collects what a report needs." },

@@ -17,6 +17,28 @@ const yolo: CommandDefinition = {
   },
 };
 
+const APPROVAL_MODES = {
+  manual: "Hermes asks you before dangerous commands.",
+  smart: "a model judges dangerous commands first and asks you when in doubt.",
+  off: "⚠ dangerous commands run without asking (the hardline list still applies).",
+} as const;
+const isApprovalMode = (word: string): word is keyof typeof APPROVAL_MODES => word in APPROVAL_MODES;
+
+const approvals: CommandDefinition = {
+  name: "approvals",
+  description: "set who approves dangerous commands, from now on",
+  category: "Configuration",
+  argsHint: "[manual|smart|off]",
+  permission: "admin",
+  async run(args, ctx) {
+    const word = args.trim().toLowerCase();
+    if (word !== "" && !isApprovalMode(word)) return ctx.warn(`/approvals takes manual, smart or off, not "${args}".`);
+    if (word !== "") await ctx.home.setConfigKey("approvals.mode", word);
+    const { mode } = ctx.home.config().approvals;
+    ctx.say(`Approvals: ${mode}: ${APPROVAL_MODES[mode]}${word === "" ? "" : " Saved as approvals.mode."}`);
+  },
+};
+
 const LEVELS = ["none", "minimal", "low", "medium", "high", "xhigh"];
 const SHOW: Readonly<Record<string, boolean>> = { show: true, on: true, hide: false, off: false };
 
@@ -128,4 +150,4 @@ const setup: CommandDefinition = {
   },
 };
 
-export const SETTINGS_COMMANDS: readonly CommandDefinition[] = [setup, verbose, yolo, mode, reasoning, busy];
+export const SETTINGS_COMMANDS: readonly CommandDefinition[] = [setup, verbose, yolo, approvals, mode, reasoning, busy];

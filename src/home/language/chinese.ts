@@ -176,6 +176,7 @@ const COMMANDS = {
   "connect a model; configure terminal and agent": "连接模型；设置终端和代理",
   "show or switch the model": "显示或切换模型",
   "set how much of the tool feed to show": "显示多少工具动态",
+  "set who approves dangerous commands, from now on": "由谁批准危险命令（保存到设置）",
   "run dangerous commands without asking, in this conversation": "本次对话中危险命令不再询问",
   "switch between ask, accept-edits and plan (Shift+Tab)": "代理可以自主到什么程度（Shift+Tab）",
   "set reasoning effort, show or hide thinking": "模型思考的强度，以及是否显示",
