@@ -144,7 +144,7 @@ export class Agent {
     while (this.#sideWork) await this.#sideWork.finished;
     if (this.#closing) throw new AgentBusyError("this agent is closed; open a new one");
     if (this.#running)
-      throw new AgentBusyError("a turn is already running in this conversation; interrupt it or wait for its end");
+      throw new AgentBusyError("a turn is already running in this conversation; interrupt it or wait for it to end");
     const channel = new EventChannel<AgentEvent>({ join: joinDeltas });
     const running = this.#start(input, options, channel);
     try {
@@ -183,7 +183,7 @@ export class Agent {
 
   /** All or nothing: on any error the old model stays. Refused while a turn runs. */
   async switchModel(model: ModelChoice): Promise<void> {
-    if (this.busy) throw new AgentBusyError("the model cannot be switched while a turn runs; interrupt it first");
+    if (this.busy) throw new AgentBusyError("the model cannot be switched while a turn is running; interrupt it first");
     await this.#conversation.switchModel(model);
     const { target } = model;
     this.publish({
@@ -201,7 +201,7 @@ export class Agent {
    * while a turn runs.
    */
   async undo(turns = 1): Promise<readonly TakenBack[]> {
-    if (this.busy) throw new AgentBusyError("nothing can be taken back while a turn runs; interrupt it first");
+    if (this.busy) throw new AgentBusyError("nothing can be undone while a turn is running; interrupt it first");
     const said = await this.exclusively(() => this.#conversation.undo(turns));
     if (said.length === 0) return said;
     this.#lastOutcome = null;
@@ -215,7 +215,7 @@ export class Agent {
    */
   async compress(request: CompressRequest = {}): Promise<CompressReport> {
     if (this.busy)
-      throw new AgentBusyError("the conversation cannot be compressed while a turn runs; interrupt it first");
+      throw new AgentBusyError("the conversation cannot be compressed while a turn is running; interrupt it first");
     return this.exclusively(async (signal) => {
       await this.#conversation.open();
       const emit = (event: AgentEventBody) => {
@@ -260,7 +260,7 @@ export class Agent {
 
   /** Takes the last compression back, if nothing was said since; null when there is none. */
   async undoCompression(): Promise<{ readonly kind: "summary" | "prune" } | null> {
-    if (this.busy) throw new AgentBusyError("nothing can be taken back while a turn runs; interrupt it first");
+    if (this.busy) throw new AgentBusyError("nothing can be undone while a turn is running; interrupt it first");
     const undone = await this.exclusively(async () => {
       await this.#conversation.open();
       return this.#conversation.context.undo();
@@ -271,7 +271,7 @@ export class Agent {
 
   /** Builds the system prompt anew from what is on disk now. Refused while a turn runs. */
   async reloadPrompt(): Promise<{ readonly changed: boolean; readonly warnings: readonly string[] }> {
-    if (this.busy) throw new AgentBusyError("the prompt cannot be built anew while a turn runs; interrupt it first");
+    if (this.busy) throw new AgentBusyError("the prompt cannot be rebuilt while a turn is running; interrupt it first");
     const changed = await this.exclusively(() => this.#conversation.reloadPrompt());
     return { changed, warnings: this.#conversation.assembly.prompt.takeWarnings?.() ?? [] };
   }

@@ -306,6 +306,6 @@ export async function answerAtLimit(
   const advice =
     session.task === "subagent"
       ? "Give the rest to another sub-agent, or raise delegation.max_iterations."
-      : 'Say "continue" to go on, or raise agent.max_turns.';
+      : 'Say "continue" to resume, or raise agent.max_turns.';
   return partialEnding(exitReason, `${sentence} ${advice}`);
 }

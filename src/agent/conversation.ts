@@ -26,7 +26,7 @@ import { UsageMeter } from "./usage-meter.ts";
 export type OwnLane = Pick<HeldLane, "type" | "lost" | "release"> & Partial<Pick<HeldLane, "lease">>;
 
 export const inUseSentence = ({ by }: LaneHeld, what: "sent" | "changed") =>
-  `This conversation is in use by ${holderInWords(by)}. Nothing was ${what}: try again when it is done, or go on in a copy (/branch).`;
+  `This conversation is in use by ${holderInWords(by)}. Nothing was ${what}: try again when it is done, or continue in a copy (/branch).`;
 
 /** Nothing is stored, or whoever started this conversation holds its lane. */
 const FREE: OwnLane = {

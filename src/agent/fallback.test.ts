@@ -67,9 +67,9 @@ test("after all attempts the next model answers, with its own prompt, window and
   assert.equal(last?.messages[0]?.content, "You are second.");
   assert.equal(last?.target.contextLength, 20_000);
   assert.equal(last?.maxTokens, undefined, "the output cap was set for the own model");
-  const moves = lines(events).filter((line) => line.includes("going on with"));
+  const moves = lines(events).filter((line) => line.includes("continuing with"));
   assert.equal(moves.length, 1);
-  assert.match(moves[0] ?? "", /own \(openrouter\): HTTP 502.* — going on with second \(anthropic\)/);
+  assert.match(moves[0] ?? "", /own \(openrouter\): HTTP 502.* — continuing with second \(anthropic\)/);
   assert.equal(outcome.model, "second");
 });
 

@@ -101,7 +101,7 @@ export class FallbackChain {
       emit({
         type: "status",
         kind: "warn",
-        message: `${before.target.model} (${before.target.provider}): ${why} — going on with ${next.model} (${next.provider}).`,
+        message: `${before.target.model} (${before.target.provider}): ${why} — continuing with ${next.model} (${next.provider}).`,
       });
       this.#warnUnusable(emit);
       return true;

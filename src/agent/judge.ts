@@ -240,7 +240,7 @@ export class AnswerJudge {
     }
     if (++this.#counts.interims <= MAX_INTERIMS) return { type: "again", why: "the answer was incomplete" };
     const said = this.#joined("");
-    const sentence = said || 'The model did not finish its answer. Say "continue" to go on.';
+    const sentence = said || 'The model did not finish its answer. Say "continue" to resume.';
     const message =
       said === "" ? undefined : this.#message("", { ...answer, message: { role: "assistant", content: "" } }, []);
     const kept = { message, error: "the model did not finish its answer" };
@@ -251,7 +251,7 @@ export class AnswerJudge {
     if (++this.#counts.scratchpads <= MAX_SCRATCHPADS)
       return { type: "again", why: "the answer ended inside its scratchpad" };
     const text = visibleText(answer.message).trim();
-    const sentence = text || 'The model\'s answer ended inside its own notes. Say "continue" to go on.';
+    const sentence = text || 'The model\'s answer ended inside its own notes. Say "continue" to resume.';
     const message = text === "" ? undefined : this.#message(text, answer, []);
     const kept = { message, error: "the model's answer ended inside its own notes" };
     return partialEnding("truncated_response", sentence, kept);

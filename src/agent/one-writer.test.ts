@@ -79,7 +79,7 @@ test("a turn waits for the one of another process and goes on from what that sai
   const waiting = play(bob, "third", {
     onEvent: (event) => event.type === "status" && event.kind === "waiting" && resolve(event.message),
   });
-  assert.match(await waits, /^process \d+ works on this conversation; waiting$/);
+  assert.match(await waits, /^process \d+ is using this conversation; waiting$/);
   await running.end();
   const { events } = await waiting;
   assert.equal(events.at(-1)?.turn, 3, "the turns of others count");

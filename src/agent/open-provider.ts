@@ -49,7 +49,7 @@ export async function openProvider(
   const name = home.config().memory.provider.trim();
   if (name === "" || WITHOUT.has(request.source)) return null;
   const trouble = (reason: string) =>
-    warn(`Memory provider "${name}" is not used: ${reason}. The built-in memory goes on.`);
+    warn(`Memory provider "${name}" is not used: ${reason}. The built-in memory stays on.`);
   const log = home.log.child("memory");
   const context: ProviderContext = {
     ...{ paths: home.paths, clock, log },
@@ -59,7 +59,7 @@ export async function openProvider(
   try {
     const provider = await findMemoryProvider(name, context);
     if (!provider) {
-      trouble("there is none of that name; `hermes memory setup` lists them");
+      trouble("there is no such provider; `hermes memory setup` lists them");
       return null;
     }
     const about = {

@@ -75,7 +75,7 @@ function untrustedFolder({ home, cwd, interactive }: OpenRequest): string[] {
   const { folder, standing } = home.folders.standing(cwd);
   if (interactive || standing !== "unknown") return [];
   const name = home.display(folder);
-  return [`${name} is not trusted: nothing of it loads or runs by itself. To change that: hermes trust add ${name}`];
+  return [`${name} is not trusted: nothing in it loads or runs on its own. To change that: hermes trust add ${name}`];
 }
 
 /** Each step needs those above it. */
@@ -321,7 +321,7 @@ async function openWorkplace(
   });
   const { noSandbox } = environment;
   if (noSandbox !== undefined && !start)
-    notes.push(`No sandbox (${noSandbox}): commands run with all your rights. "hermes doctor" says more.`);
+    notes.push(`No sandbox (${noSandbox}): commands run with your full permissions. See: hermes doctor`);
   // Another machine or container begins in a folder of its own; a child begins where its parent stands.
   if (start?.origin === "subagent" && environment.cwd !== cwd) environment.setCwd(cwd);
   return environment;

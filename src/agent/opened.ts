@@ -303,7 +303,7 @@ export class Opened implements OpenAgent {
 
   async reloadMcp(): Promise<readonly string[]> {
     if (this.agent.busy)
-      throw new AgentBusyError("MCP servers cannot be reloaded while a turn runs; interrupt it first");
+      throw new AgentBusyError("MCP servers cannot be reconnected while a turn is running; interrupt it first");
     return this.#parts.reload();
   }
 

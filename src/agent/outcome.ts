@@ -38,7 +38,7 @@ export function partialEnding(
 
 /** A tool failed so often in a row that going on would only cost more. */
 export function haltedEnding({ tool, code, count }: NonNullable<TurnOutcome["guardrail"]>): Ending {
-  const sentence = `I stopped: ${tool} failed ${count} times in a row. Tell me how to go on, or change tool_loop_guardrails in config.yaml.`;
+  const sentence = `I stopped: ${tool} failed ${count} times in a row. Tell me how to continue, or change tool_loop_guardrails in config.yaml.`;
   // Kept like an answer: whoever comes back reads why it stopped, and so does the model.
   const message: AssistantMessage = { role: "assistant", content: sentence };
   return {

@@ -19,7 +19,7 @@ for (const [status, message] of REFUSALS) {
     const told = eventsOf(events, "status").filter((event) => event.recovery);
     assert.deepEqual(
       told.map((event) => event.message),
-      [`HTTP ${status}: ${message} — the conversation was shortened; asking again`],
+      [`HTTP ${status}: ${message} — the conversation was shortened; retrying`],
     );
     assert.equal(eventsOf(events, "compressed").length, 1);
   });

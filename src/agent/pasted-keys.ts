@@ -53,7 +53,7 @@ export async function offerToKeep(
       kind: "confirm",
       onceOnly: true,
       title: `Keep ${shown} in ${pasted.file} as ${name}?`,
-      detail: `It is masked in this conversation either way.${pasted.has(name) ? ` ${name} is set already; its value would be replaced.` : ""}`,
+      detail: `It is masked in this conversation either way.${pasted.has(name) ? ` ${name} is already set; its value would be replaced.` : ""}`,
     });
     if (choice === "cancel") open.push(key);
     else {

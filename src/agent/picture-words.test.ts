@@ -41,7 +41,7 @@ test("a picture that nobody can look at is named to the user and to the model", 
     /^look\n\n\[The user attached a picture\. You do not see/,
   );
   const warned = events.flatMap((event) => (event.type === "status" && event.kind === "warn" ? [event.message] : []));
-  assert.match(warned.join("\n"), /The picture could not be looked at: .*auxiliary\.vision/);
+  assert.match(warned.join("\n"), /The picture could not be described: .*auxiliary\.vision/);
   assert.equal(outcome.finalText, "I cannot see it.");
 });
 

@@ -21,7 +21,11 @@ export async function picturesInWords(
 ): Promise<readonly string[]> {
   const pictures = (input.parts ?? []).filter((part) => part.type === "image_url");
   if (pictures.length > 0)
-    looking.emit({ type: "status", kind: "lifecycle", message: "The model does not see pictures; another one looks." });
+    looking.emit({
+      type: "status",
+      kind: "lifecycle",
+      message: "This model cannot see pictures; another model describes them.",
+    });
   const question = (input.persistText ?? input.text).trim() || "What does it show?";
   return Promise.all(pictures.map((picture) => inWords(conversation, { picture, question }, looking)));
 }
@@ -43,7 +47,7 @@ async function inWords(
     return `[The user attached a picture. What another model sees in it:]\n${fenced("vision_analyze", text)}`;
   } catch (error) {
     const why = messageOf(error);
-    if (!signal.aborted) emit({ type: "status", kind: "warn", message: `The picture could not be looked at: ${why}` });
+    if (!signal.aborted) emit({ type: "status", kind: "warn", message: `The picture could not be described: ${why}` });
     return "[The user attached a picture. You do not see pictures, and no other model could look at it: say so.]";
   }
 }

@@ -357,7 +357,7 @@ function toolHooks(events: Pick<LoopEvents, "hasListeners" | "notify">, rules: R
 async function askPerson(call: HookedCall, rule: string, rules: RuleApprovals): Promise<string | null> {
   const key = `plugin_rule:${call.name}:${createHash("sha256").update(rule).digest("hex").slice(0, 12)}`;
   if (rules.isAllowed(key)) return null;
-  const why = rule === "" ? "a plugin wants your word for it" : rule;
+  const why = rule === "" ? "a plugin asks for your approval" : rule;
   const ask = rules.ask();
   if (!rules.interactive || !ask)
     return `${call.name} needs a person's approval (${why}), and nobody can be asked here.`;

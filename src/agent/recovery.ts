@@ -82,7 +82,7 @@ export class RetryPolicy {
     const most = this.#asking.conversation.assembly.limits.streamRetries ?? STREAM_RETRIES;
     const again = this.#reconnected < most && brokeOff(failure);
     this.#reconnected = again ? this.#reconnected + 1 : 0;
-    if (again) this.#report(`${this.#line(failure)} — connecting again`);
+    if (again) this.#report(`${this.#line(failure)} — reconnecting`);
     return again;
   }
 
@@ -90,7 +90,7 @@ export class RetryPolicy {
     const what =
       type === "renewed"
         ? `the login to ${target.provider} was renewed.`
-        : `going on with the next key of ${target.provider}.`;
+        : `continuing with the next key of ${target.provider}.`;
     const message = `${this.#line(failure)} — ${what}`;
     this.#asking.conversation.adoptTarget(target);
     this.#asking.emit({ type: "status", kind: "warn", message });
@@ -108,7 +108,7 @@ export class RetryPolicy {
     if (used && (this.#renewed || !mayBeStale(failure, model.target))) return "failed";
     const delay = used ? Math.min(3 + this.#attempt, 8) * 1000 : retryDelayMs(failure, this.#attempt, assembly.clock);
     const next = used ? "with a new connection" : `attempt ${this.#attempt + 1} of ${attempts}`;
-    this.#report(`${this.#line(failure)} — trying again in ${Math.round(delay / 100) / 10} s (${next})`);
+    this.#report(`${this.#line(failure)} — retrying in ${Math.round(delay / 100) / 10} s (${next})`);
     if (!(await pause(this.#asking, delay))) return "interrupted";
     if (used) {
       this.#renewed = true;
@@ -149,7 +149,7 @@ export async function pause({ conversation, signal, emit }: Asking, ms: number):
     } catch (error) {
       if (!signal.aborted) throw error;
     }
-    if (left > HEARTBEAT_MS) emit({ type: "status", kind: "heartbeat", message: "waiting to try again" });
+    if (left > HEARTBEAT_MS) emit({ type: "status", kind: "heartbeat", message: "waiting to retry" });
   }
   return !signal.aborted;
 }
@@ -264,7 +264,7 @@ export async function rescueFromOverflow({ error, classified }: Failure, means: 
   const line = failureLine(classified, conversation.model.target.apiKey);
   const room = parseAvailableOutputTokensFromError(text);
   if (room !== null && room > SPARE_TOKENS) {
-    means.report(`${line} — asking again for an answer of at most ${room - SPARE_TOKENS} tokens`);
+    means.report(`${line} — retrying with an answer limit of ${room - SPARE_TOKENS} tokens`);
     return { type: "again", outputRoom: room - SPARE_TOKENS };
   }
 
@@ -277,7 +277,7 @@ export async function rescueFromOverflow({ error, classified }: Failure, means: 
   }
   if (means.attempt > 1 && !(await means.pause(PAUSE_MS))) return { type: "interrupted" };
   if (!(await means.shorten())) return { type: "exhausted" };
-  means.report(`${line} — the conversation was shortened; asking again`);
+  means.report(`${line} — the conversation was shortened; retrying`);
   return { type: "again" };
 }
 

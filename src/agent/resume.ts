@@ -38,7 +38,7 @@ export async function resumeSession(name: string | null, store: SessionStore): P
   if (asked === null) return null;
   const id = await store.resumeTarget(asked);
   const [session, history] = await Promise.all([store.get(id), store.load(id)]);
-  if (!session) throw new SessionNotFoundError(`The conversation ${id} is gone from the store.`);
+  if (!session) throw new SessionNotFoundError(`The conversation ${id} no longer exists.`);
   const cwdExists = session.cwd !== null && (await isDirectory(session.cwd));
   const provider = session.modelConfig?.provider;
   return {
@@ -51,7 +51,8 @@ export async function resumeSession(name: string | null, store: SessionStore): P
       ...(typeof provider === "string" ? { provider } : {}),
       ...(session.cwd !== null && cwdExists ? { cwd: session.cwd } : {}),
     },
-    notes: session.cwd !== null && !cwdExists ? [`The folder of this conversation is gone: ${session.cwd}`] : [],
+    notes:
+      session.cwd !== null && !cwdExists ? [`The folder of this conversation no longer exists: ${session.cwd}`] : [],
   };
 }
 
@@ -59,9 +60,7 @@ export async function resumeSession(name: string | null, store: SessionStore): P
 export async function requireSession(name: string, store: SessionStore): Promise<string> {
   const id = await findSession(store, name);
   if (id !== null) return id;
-  throw new SessionNotFoundError(
-    `No conversation has the id or title "${name}". "hermes sessions list" shows what there is.`,
-  );
+  throw new SessionNotFoundError(`No conversation has the id or title "${name}". "hermes sessions list" shows them.`);
 }
 
 // The folder a conversation works in: the configured one, else where the program was started.

@@ -66,7 +66,11 @@ test("with a small window the user is told once, and tools of plugins wait behin
     server.script({ toolCalls: [{ name: "tool_call", arguments: { name: "t_far", arguments: {} } }] }, { text: "ok" });
     await say("look");
     const names: string[] = server.last.body.tools.map((tool: { function: { name: string } }) => tool.function.name);
-    return { names, notes: conversation.notes.filter((note) => note.includes("small window")), raw: server.last.raw };
+    return {
+      names,
+      notes: conversation.notes.filter((note) => note.includes("small context window")),
+      raw: server.last.raw,
+    };
   };
   const large = await listed(128_000);
   assert.ok(large.names.includes("t_far"));

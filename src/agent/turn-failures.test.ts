@@ -109,7 +109,7 @@ test("a hopeless 400 in a long conversation takes the message back", async () =>
   );
   assert.equal(outcome.failed, true);
   assert.equal(outcome.messages.length, 90);
-  assert.match(outcome.finalText ?? "", /taken back/);
+  assert.match(outcome.finalText ?? "", /removed from the conversation/);
 });
 
 test("a defect of ours in an iteration is survived", async () => {

@@ -29,7 +29,7 @@ import { noRoomToTalk } from "./usage-meter.ts";
 const MAX_DEFECTS = 3;
 /** Ends that another model may turn into an answer. */
 const MOVES_ON: Readonly<Record<string, string>> = {
-  empty_response_exhausted: "it kept answering with nothing",
+  empty_response_exhausted: "it kept returning empty answers",
   content_policy_blocked: "it refused the request",
 };
 const PREPARE_GRACE_MS = 250;
@@ -96,7 +96,7 @@ async function takeLane(
       clock,
       signal,
       onWait: ({ by }) =>
-        emit({ type: "status", kind: "waiting", message: `${holderInWords(by)} works on this conversation; waiting` }),
+        emit({ type: "status", kind: "waiting", message: `${holderInWords(by)} is using this conversation; waiting` }),
     });
     if (lane.type === "taken") return lane;
     return failedEnding("conversation_in_use", inUseSentence(lane, "sent"));
@@ -374,7 +374,7 @@ class Turn {
     await transcript.takeBackUser(this.#user);
     return {
       ...ending,
-      finalText: `${ending.finalText}\nYour message was taken back out of the conversation; send it again after /compress or /new.`,
+      finalText: `${ending.finalText}\nYour message was removed from the conversation; send it again after /compress or /new.`,
     };
   }
 

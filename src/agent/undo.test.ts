@@ -60,7 +60,7 @@ test("nothing is taken back while a turn runs", async () => {
   gate.onRequest = () => started.resolve();
   const turn = play(agent, "go");
   await started.promise;
-  await assert.rejects(agent.undo(), /while a turn runs/);
+  await assert.rejects(agent.undo(), /while a turn is running/);
   agent.interrupt();
   await turn;
 });

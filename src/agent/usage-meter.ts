@@ -125,8 +125,8 @@ export function windowText({ contextLength, windowAssumed }: Pick<Target, "conte
 export function smallWindowNote({ model, contextLength }: Pick<Target, "model" | "contextLength">): string | null {
   if (!isSmallWindow(contextLength)) return null;
   return (
-    `${model} has a small window (${count(contextLength)} tokens): conversations are compressed often, and tools of MCP servers and ` +
-    "plugins wait behind tool search. If it is larger than that, say so with model.context_length."
+    `${model} has a small context window (${count(contextLength)} tokens): conversations are compressed often, and tools of MCP servers and ` +
+    "plugins wait behind tool search. If it is larger than that, set model.context_length."
   );
 }
 
@@ -145,7 +145,7 @@ export function noRoomToTalk(
   const raise = local ? "Load the model with a larger context, or say" : "Say";
   return failedEnding(
     local ? "local_context_too_small" : "context_overflow_exhausted",
-    `The window of ${model} is too small to talk: it holds ${count(contextLength)} tokens, and about ${count(needed)} are needed ` +
+    `The context window of ${model} is too small: it holds ${count(contextLength)} tokens, and about ${count(needed)} are needed ` +
       `(system prompt ${count(prompt)}, tools ${count(tools)}, conversation ${count(LEAST_TALK)}). ${raise} how large it really is ` +
       "with model.context_length, give it fewer tools (--toolsets), or take another model.",
     `window too small: ${contextLength} of ${needed} tokens`,

@@ -105,7 +105,7 @@ test("pictures that are too large are made smaller, then smaller still; when tha
   assert.deepEqual([lessons.imageLimit, lessons.takesImages], [COMMON_LIMIT, true]);
   assert.match(learn(asking(picture(2_000_000))) ?? "", /over 1 MB or 2000 pixels are made smaller/);
   assert.deepEqual([lessons.imageLimit, lessons.takesImages], [STRICT_LIMIT, true]);
-  assert.match(learn(asking(picture(10))) ?? "", /they are left out/);
+  assert.match(learn(asking(picture(10))) ?? "", /they are skipped/);
   assert.equal(lessons.takesImages, false);
   assert.equal(learn(aRequest(aTarget("chat_completions"))), null, "nothing is left to leave out");
 });

@@ -59,7 +59,7 @@ export class Lessons {
     const unfitResult = reason === "multimodal_tool_content_unsupported";
     if (this.#toolImages && unfitResult && request.messages.some((message) => imagesToText(message) !== message)) {
       this.#toolImages = false;
-      return "This model takes no pictures in tool results; they are left out from now on.";
+      return "This model takes no pictures in tool results; they are skipped from now on.";
     }
     const many = statusCode === 400 && request.target.apiMode === "anthropic_messages" && TOO_MANY_IMAGES.test(text);
     if (this.#manyImages && many) {
@@ -69,39 +69,39 @@ export class Lessons {
     const unfit = unfitResult || refusesImages(statusCode, text);
     if (this.#images && unfit && stripImagesFromMessages(request.messages).changed) {
       this.#images = false;
-      return "This model takes no pictures; they are left out from now on.";
+      return "This model takes no pictures; they are skipped from now on.";
     }
     if (reason === "image_too_large") return this.#learnImageSize(request);
     if (statusCode === 400 && UNREADABLE_IMAGE.test(text)) return this.#learnUnreadable(request);
     if (this.#longContext && reason === "oauth_long_context_beta_forbidden") {
       this.#longContext = false;
-      return "This account has no long context; it is not asked for any more.";
+      return "This account has no long context; it is no longer requested.";
     }
     if (this.#thinking && reason === "thinking_signature") {
       this.#thinking = false;
-      return "The server no longer accepts earlier thinking; it is left out from now on.";
+      return "The server no longer accepts earlier thinking; it is skipped from now on.";
     }
     if (this.#codexItems && reason === "invalid_encrypted_content") {
       this.#codexItems = false;
-      return "The server no longer accepts stored reasoning; it is left out from now on.";
+      return "The server no longer accepts stored reasoning; it is skipped from now on.";
     }
     if (this.#patterns && reason === "llama_cpp_grammar_pattern") {
       this.#patterns = false;
-      return "The local server cannot read patterns in tool schemas; they are left out from now on.";
+      return "The local server cannot read patterns in tool schemas; they are skipped from now on.";
     }
     if (statusCode === undefined || statusCode < 400 || statusCode >= 500) return null;
     if (this.#streaming && refusesStreaming(error)) {
       this.#streaming = false;
-      return "This server cannot stream; answers arrive whole from now on.";
+      return "This server cannot stream; answers arrive in one piece from now on.";
     }
     if (this.#summaries && request.target.apiMode === "codex_responses" && NO_SUMMARIES.test(text)) {
       this.#summaries = false;
-      return "This account gets no summaries of the model's thinking; they are not asked for any more.";
+      return "This account gets no summaries of the model's thinking; they are no longer requested.";
     }
     const parameter = unsupportedParameter(text);
     if (parameter === null || this.#dropped.has(parameter)) return null;
     this.#dropped.add(parameter);
-    return `This model does not take the parameter ${parameter}; it is left out from now on.`;
+    return `This model does not take the parameter ${parameter}; it is skipped from now on.`;
   }
 
   /** The large ones are made smaller first, then smaller still; if that does not help, all of them are left out. */
@@ -114,7 +114,7 @@ export class Lessons {
     }
     if (!this.#images || !stripImagesFromMessages(messages).changed) return null;
     this.#images = false;
-    return "The server finds the pictures too large; they are left out from now on. Send smaller copies in a new conversation.";
+    return "The server finds the pictures too large; they are skipped from now on. Send smaller copies in a new conversation.";
   }
 
   /** Which one it was is not said: all of the newest message that has some. A conversation must not fail for ever over one picture. */

@@ -72,7 +72,7 @@ class SessionPrompts {
         await this.#write(() => store.setPrompt(sessionId, earlier));
         return this.#restored(earlier);
       }
-      this.#log.info(`The prompt of session ${sessionId} is built anew: ${changes.join(", ")} changed.`);
+      this.#log.info(`The prompt of session ${sessionId} is rebuilt: ${changes.join(", ")} changed.`);
       const built = await this.#build(sessionId, target, { origin: await this.#origin(sessionId), kept });
       const elsewhere = changes.every((field) => field === "model" || field === "provider");
       return elsewhere ? built : { ...built, cause: "selection" };
@@ -153,7 +153,7 @@ class SessionPrompts {
     try {
       await write();
     } catch (error) {
-      this.#log.warn("The prompt could not be stored; this conversation goes on with it in memory.", error);
+      this.#log.warn("The prompt could not be stored; this conversation keeps it in memory.", error);
     }
   }
 

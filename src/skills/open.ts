@@ -198,7 +198,7 @@ export async function preloadFor(
     variables: skills.variables,
   });
   if (missing.length === 0) return { text: opening, note: null };
-  const note = `No such skill: ${missing.join(", ")} (unknown, switched off, or not for this system). "hermes skills list" shows the skills there are.`;
+  const note = `No such skill: ${missing.join(", ")} (unknown, disabled, or not for this system). "hermes skills list" shows the skills.`;
   if (!withoutMissingSkills) throw new UserError(note);
   return { text: opening, note };
 }

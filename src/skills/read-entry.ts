@@ -39,7 +39,7 @@ export function readEntry(path: string, parsed: Parsed | null): SkillEntry {
   const given = textField(fields.name);
   const name = isShowable(given) ? given : dirName;
   if (given !== "" && name !== given)
-    problems.push("the front matter's name cannot be used; the directory's name stands in");
+    problems.push("the front matter's name cannot be used; using the directory's name");
   const platforms = listField(fields.platforms);
   const unknown = platforms.filter((platform) => !KNOWN_PLATFORMS.test(platform));
   if (unknown.length > 0) problems.push(`unknown platforms are ignored: ${unknown.join(", ")}`);

@@ -193,7 +193,7 @@ describe("hermes batch", () => {
       [["batch", "--dataset_file", "prompts.jsonl"], 2, /--run_name/],
       [["batch", "--dataset_file", "prompts.jsonl", "--run_name", "../x"], 2, /--run_name/],
       [["batch", "--dataset_file", "gone.jsonl", "--run_name", "a"], 1, /gone\.jsonl cannot be read/],
-      [["batch", "--dataset_file", "bad.jsonl", "--run_name", "b"], 1, /2 lines .*skipped\.\n.*holds no prompts/],
+      [["batch", "--dataset_file", "bad.jsonl", "--run_name", "b"], 1, /2 lines .*skipped\.\n.*contains no prompts/],
       [args("--distribution", "none"), 1, /no distribution "none".*default/],
       [args("--num_workers", "0"), 2, /whole number/],
     ] as const) {

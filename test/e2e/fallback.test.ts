@@ -27,7 +27,7 @@ describe("fallback", () => {
     const { code, stdout, stderr } = await runHermes(["chat", "-q", "hello"], { home });
     assert.equal(code, 0, stderr);
     assert.match(stdout, /from the other model/);
-    assert.match(stdout + stderr, /fake-model \(custom\): .*402.* — going on with other-model \(custom\)/);
+    assert.match(stdout + stderr, /fake-model \(custom\): .*402.* — continuing with other-model \(custom\)/);
     assert.equal(first.requests.length, 1);
     assert.equal(second.last.wire, "anthropic");
     assert.equal(second.last.body.model, "other-model");

@@ -119,7 +119,7 @@ describe("two processes on one conversation", () => {
     await screen.say("/undo");
     await screen.waitFor("Nothing was changed");
     await screen.say("wait for me");
-    await screen.waitFor(`process ${child.pid} works on this conversation; waiting`);
+    await screen.waitFor(`process ${child.pid} is using this conversation; waiting`);
     await screen.waitFor("▶ next: wait for me");
     await screen.say("and me");
     await screen.waitFor("▶ next: wait for me and me");

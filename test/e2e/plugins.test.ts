@@ -229,7 +229,7 @@ hooks: { pre_tool_call: [{ command: ~/check.sh }, { command: ~/nowhere.sh }], no
       "warn hooks.no_such_event: there is no such event; it never runs",
       "warn pre_tool_call: ~/check.sh: not approved yet; the next interactive conversation will ask",
       "warn pre_tool_call: ~/nowhere.sh: not approved yet; the next interactive conversation will ask",
-      "warn pre_tool_call: ~/nowhere.sh: ~/nowhere.sh is not there",
+      "warn pre_tool_call: ~/nowhere.sh: ~/nowhere.sh does not exist",
       "warn no_such_event: x: not approved yet; the next interactive conversation will ask",
     ]);
   });
@@ -255,7 +255,7 @@ hooks: { pre_tool_call: [{ command: ~/check.sh }, { command: ~/nowhere.sh }], no
     const hermes = (...args: string[]) => runHermes(["plugins", ...args], { home });
     says(await hermes("install", bare), 0, /Installed t_git 1\.0\.0 in/);
     assert.equal(await loads(home), 0, "nothing of it has run");
-    says(await hermes("install", bare), 1, /is installed already.*hermes plugins update t_git/);
+    says(await hermes("install", bare), 1, /is already installed.*hermes plugins update t_git/);
     says(await hermes("enable", "t_git"), 0, /t_git enabled\. It provides tools: t_echo/);
     await release("1.1.0");
     says(await hermes("update"), 0, /t_git: 1\.0\.0 -> 1\.1\.0 from /);
@@ -268,7 +268,7 @@ hooks: { pre_tool_call: [{ command: ~/check.sh }, { command: ~/nowhere.sh }], no
     assert.ok(!toolNames(server.last.body).includes("t_echo"));
     assert.equal(await loads(home), before);
     says(await hermes("disable", "t_gti"), 1, /no plugin "t_gti"\. Did you mean "t_git"/);
-    says(await hermes("install", join(home.osHome, "nowhere.git")), 1, /neither a folder nor/);
+    says(await hermes("install", join(home.osHome, "nowhere.git")), 1, /is not a folder or a git URL/);
   });
 
   test("shell hooks: tried out, consent given and taken back, and what will not run is named", { skip }, async () => {
@@ -277,7 +277,7 @@ hooks: { pre_tool_call: [{ command: ~/check.sh }, { command: ~/nowhere.sh }], no
     );
     await script(home, "block.sh", `echo '{"decision":"block","reason":"hands off"}'`);
     const hooks = (args: readonly string[]) => runHermes(["hooks", ...args], { home });
-    says(await hooks(["doctor"]), 1, /block\.sh: not approved yet[\s\S]*gone\.sh: ~\/gone\.sh is not there/);
+    says(await hooks(["doctor"]), 1, /block\.sh: not approved yet[\s\S]*gone\.sh: ~\/gone\.sh does not exist/);
     says(await hooks(["test", "pre_tool_call"]), 1, /skipped for terminal: its matcher is tools todo/);
     says(
       await hooks(["test", "pre_tool_call", "--tool", "todo"]),

@@ -34,9 +34,9 @@ const CASES: readonly Case[] = [
   {
     what: "a pause before the next attempt",
     steps: [refusal(503, "overloaded", { "retry-after": "0" })],
-    line: /^↻ HTTP 503: overloaded — trying again in 0 s \(attempt 2 of 3\)$/gm,
+    line: /^↻ HTTP 503: overloaded — retrying in 0 s \(attempt 2 of 3\)$/gm,
   },
-  { what: "a connection that broke", steps: [{ fault: "reset" }], line: /^↻ .*— connecting again$/gm },
+  { what: "a connection that broke", steps: [{ fault: "reset" }], line: /^↻ .*— reconnecting$/gm },
   {
     what: "an answer that broke off",
     steps: [{ fault: "cut", after: 3, answer: { text: "half of an answer that is long enough" } }],
@@ -50,18 +50,18 @@ const CASES: readonly Case[] = [
   {
     what: "an output cap that is too high",
     steps: [refusal(400, "max_tokens is too large: 200 tokens available")],
-    line: /^↻ .*— asking again for an answer of at most 136 tokens$/gm,
+    line: /^↻ .*— retrying with an answer limit of 136 tokens$/gm,
   },
   {
     what: "a stand-in",
     steps: [refusal(402, "insufficient credits")],
-    line: /^⚠ .*402.* — going on with other-model \(custom\)\.$/gm,
+    line: /^⚠ .*402.* — continuing with other-model \(custom\)\.$/gm,
     config: chain,
   },
   {
     what: "a refusal",
     steps: [{ text: "I will not.", finish: "content_filter" }],
-    line: /^⚠ .*it refused the request — going on with other-model \(custom\)\.$/gm,
+    line: /^⚠ .*it refused the request — continuing with other-model \(custom\)\.$/gm,
     config: chain,
   },
   {
@@ -126,6 +126,6 @@ describe("recovery", () => {
     server.script(refusal(503, "overloaded", { "retry-after": "0" }));
     await screen.say("hello");
     const text = await screen.waitFor("here it is");
-    assert.equal(text.match(/↻ HTTP 503: overloaded — trying again/g)?.length, 1, text);
+    assert.equal(text.match(/↻ HTTP 503: overloaded — retrying/g)?.length, 1, text);
   });
 });

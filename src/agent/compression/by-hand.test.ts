@@ -92,7 +92,7 @@ describe("by hand", () => {
     const report = agent.compress();
     await asked.promise;
     const turn = play(agent, "hi");
-    await assert.rejects(agent.compress(), /while a turn runs/);
+    await assert.rejects(agent.compress(), /while a turn is running/);
     agent.interrupt();
     assert.deepEqual(await report, { type: "interrupted" });
     assert.equal((await turn).outcome.finalText, "hello");

@@ -40,7 +40,7 @@ describe("a summary that fails", () => {
       assert.equal((await store.get("session-1"))?.endReason, null);
       assert.equal(gate.requests.at(-1)?.messages.length, before.length + 2);
       assert.ok(
-        eventsOf(events, "status").some((event) => event.kind === "warn" && /stays as it is/.test(event.message)),
+        eventsOf(events, "status").some((event) => event.kind === "warn" && /was not compressed/.test(event.message)),
       );
     });
   }

@@ -289,14 +289,14 @@ function endLine({ before, after, ms, fallbackUsed, dropped }: Compressed): stri
 }
 
 const AGAIN_LINE =
-  "This conversation has been compressed more than once; details may be lost. /new starts afresh, /pin keeps what must not be lost.";
+  "This conversation has been compressed more than once; details may be lost. /new starts over, /pin keeps important lines.";
 
 /** Why nothing was done though the conversation is long, for a person. */
 export function blockedLine(reason: string): string {
   const seconds = /^cooldown:(\d+)$/.exec(reason)?.[1];
   if (seconds)
     return `The conversation is long, but the last summary failed; the next try is in ${seconds} s. /compress tries at once.`;
-  return "The conversation is long, but compressing it no longer helps. /new starts afresh; /compress tries all the same.";
+  return "The conversation is long, but compressing it no longer helps. /new starts over; /compress tries anyway.";
 }
 
-const failedLine = (why: string) => `The conversation was not compressed and stays as it is: ${why}.`;
+const failedLine = (why: string) => `The conversation was not compressed: ${why}.`;

@@ -128,7 +128,7 @@ async function otherModel(assembly: Assembly, { model }: SentSoFar): Promise<Mod
     return { target, ...(Object.keys(extra_body).length > 0 ? { overrides: extra_body } : {}) };
   } catch (error) {
     const why = messageOf(error);
-    assembly.log.warn(`auxiliary.background_review: ${why} The conversation's own model looks back instead.`);
+    assembly.log.warn(`auxiliary.background_review: ${why} Using the conversation's own model instead.`);
     return null;
   }
 }

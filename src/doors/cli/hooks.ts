@@ -205,7 +205,7 @@ async function programTrouble(
   const [program = ""] = hook.argv;
   if (!program.includes("/")) return null;
   if (script === undefined)
-    return (await can(program.replace(/^~(?=\/)/, home.osHome), constants.F_OK)) ? null : `${program} is not there`;
+    return (await can(program.replace(/^~(?=\/)/, home.osHome), constants.F_OK)) ? null : `${program} does not exist`;
   if (!script.endsWith(program.replace(/^~/, "")) || (await can(script, constants.X_OK))) return null;
   return `${home.display(script)} is not executable; run chmod +x on it`;
 }

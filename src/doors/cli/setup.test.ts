@@ -235,7 +235,7 @@ describe("hermes setup model", () => {
     const home = await makeHome(t);
     const { shown, code } = await setUp(home, [CUSTOM, "ftp://x", url, "ключ", KEY, "small"]);
     assert.equal(code, 0, shown);
-    assert.match(shown, /"ftp:\/\/x" is not a web address/);
+    assert.match(shown, /"ftp:\/\/x" is not a URL/);
     assert.match(shown, /contains characters that keys never contain/);
   });
 

@@ -36,7 +36,7 @@ export async function fetchCatalogue(
   ports: { readonly fetch: typeof globalThis.fetch; readonly signal: AbortSignal },
 ): Promise<Catalogue> {
   const response = await ports.fetch(url, { signal: ports.signal, redirect: "error" });
-  if (!response.ok) throw new Error(`${url} answered with HTTP ${response.status}`);
+  if (!response.ok) throw new Error(`${url} returned HTTP ${response.status}`);
   if (Number(response.headers.get("content-length") ?? 0) > MAX_BYTES) throw new Error(`${url} is far too large`);
   const catalogue = readModelsDev(JSON.parse(await textOf(response, MAX_BYTES)));
   if (Object.keys(catalogue).length === 0) throw new Error(`${url} names no model of a provider we know`);

@@ -57,7 +57,7 @@ async function fetchAndKeep(
     if (signal?.aborted) return null;
     home.log.warn("the published list of models could not be fetched", error);
     const why = limit.aborted ? `no response within ${PATIENCE_MS / 1000} s` : reasonOf(error);
-    return `The published list of models could not be fetched (${why}); the one at hand is used.`;
+    return `The published list of models could not be fetched (${why}); using the stored one.`;
   }
 }
 

@@ -37,12 +37,12 @@ const LINES: Readonly<Record<FailureReason, Lines>> = {
     "Add credit there, or choose another model with /model.",
   ],
   rate_limit: ({ host }) => [
-    `${host} is limiting how often it may be asked.`,
-    "Wait a little, or use another model: `-m MODEL`, or `/model` in the conversation.",
+    `${host} is rate limiting your requests.`,
+    "Wait a moment, or use another model: `-m MODEL`, or `/model` in the conversation.",
   ],
   upstream_rate_limit: ({ target }) => [
     `The server behind ${target.provider} is limiting requests for ${target.model}.`,
-    "Wait a little, or choose another model with /model.",
+    "Wait a moment, or choose another model with /model.",
   ],
   overloaded: ({ host }) => [`${host} is overloaded.`, "Try again in a minute, or choose another model with /model."],
   model_not_found: ({ target, host }) => [
@@ -58,8 +58,8 @@ const LINES: Readonly<Record<FailureReason, Lines>> = {
     "Rephrase it, or choose another model with /model.",
   ],
   context_overflow: ({ target }) => [
-    `The conversation no longer fits into the window of ${target.model}.`,
-    "Use /compress to shorten it, or /new to start afresh.",
+    `The conversation no longer fits into the context window of ${target.model}.`,
+    "Use /compress to shorten it, or /new to start over.",
   ],
   long_context_tier: ({ target }) => [
     `Your plan does not include the long window of ${target.model}.`,
@@ -148,7 +148,7 @@ function connectionLines({ target, error, host }: Facts): readonly [string, stri
   }
   if (/EHOSTUNREACH|ENETUNREACH/i.test(words)) return [`${host} cannot be reached.`, "Check the network connection."];
   if (/reset|socket|terminated|closed|eof/i.test(words)) {
-    return [`The connection to ${host} broke off.`, "Try again; check the network if it happens often."];
+    return [`The connection to ${host} was lost.`, "Try again; check the network if it happens often."];
   }
   return [`${target.model} at ${host} did not answer in time.`, "Try again, or choose another model with /model."];
 }

@@ -64,10 +64,11 @@ export function capSentence(
   { spent, next, cap }: { readonly spent: number; readonly next: number; readonly cap: number },
 ): string {
   const key = `budget.${scope}.${unit}`;
-  if (cap <= 0) return `Nothing was sent: the cap for ${NAMES[scope]} is 0 (${key} in config.yaml). Raise it to go on.`;
+  if (cap <= 0)
+    return `Nothing was sent: the cap for ${NAMES[scope]} is 0 (${key} in config.yaml). Raise it to continue.`;
   const show = (value: number) =>
     unit === "usd" ? money(value) : `${Math.round(value).toLocaleString("en-US")} tokens`;
-  return `Nothing was sent: the budget of ${NAMES[scope]} would be exceeded. Spent ${show(spent)}, this call needs about ${show(next)}, the cap is ${show(cap)} (${key} in config.yaml). Raise it to go on.`;
+  return `Nothing was sent: the budget of ${NAMES[scope]} would be exceeded. Spent ${show(spent)}, this call needs about ${show(next)}, the cap is ${show(cap)} (${key} in config.yaml). Raise it to continue.`;
 }
 
 function money(usd: number): string {

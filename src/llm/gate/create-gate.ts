@@ -169,7 +169,7 @@ export function createGate(options: GateOptions): ModelGate {
     } catch (error) {
       onDefect("the ledger could not be read or written", error);
       const message =
-        "Nothing was sent: what was spent so far could not be read or written down, so the caps under `budget` in config.yaml cannot be kept. Run `hermes doctor`, or remove the caps.";
+        "Nothing was sent: the spending record could not be read or written, so the caps under `budget` in config.yaml cannot be enforced. Run `hermes doctor`, or remove the caps.";
       return { error: { message, code: "budget_exceeded" } };
     }
   }

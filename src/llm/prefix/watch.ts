@@ -179,7 +179,7 @@ function oldest(map: ReadonlyMap<string, unknown>): string {
 
 function describe({ target }: ModelRequest, sessionId: string, report: PrefixReport): string {
   const { brokeOwner, brokeOffset = 0, bytes } = report;
-  return `A request to ${target.model} does not begin with the one before it: ${brokeOwner} differs at byte ${brokeOffset} of ${bytes} (session ${sessionId}). Everything behind that byte is paid for again; "hermes prompt blame ${sessionId}" shows where.`;
+  return `A request to ${target.model} does not begin with the one before it: ${brokeOwner} differs at byte ${brokeOffset} of ${bytes} (session ${sessionId}). Everything after that byte is billed again; "hermes prompt blame ${sessionId}" shows where.`;
 }
 
 // What a session's last requests began with, as it is stored between processes.

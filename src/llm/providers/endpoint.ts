@@ -128,7 +128,7 @@ function parsed(text: string): unknown {
 function troubleSentence(root: string, error: unknown): string {
   const code = failureCode(error);
   if (code === "ECONNREFUSED") return `Nothing is running at ${root}.`;
-  if (code === "ENOTFOUND") return `There is no host ${new URL(root).hostname}: check the address and your network.`;
+  if (code === "ENOTFOUND") return `Host not found: ${new URL(root).hostname}. Check the URL and your network.`;
   return `${root} ${failureWords(error)}.`;
 }
 

@@ -145,7 +145,7 @@ function runtimeOfRow(row: ProviderRow, facts: Facts): RuntimeProvider {
   if (!given) {
     throw new ProviderError(
       "missing_base_url",
-      `Provider ${row.id} needs the address of your endpoint. Set it with \`${hermesCommand("config set model.base_url ...")}\`.`,
+      `Provider ${row.id} needs the URL of your endpoint. Set it with \`${hermesCommand("config set model.base_url ...")}\`.`,
     );
   }
   const model = modelOf(facts, undefined);
@@ -177,14 +177,14 @@ function admit(
   const derived = atHome ? null : keyForHost(baseUrl, env);
   if (derived) return { apiKey: derived.key, keyHosts: derived.hosts, source: derived.source, warnings: [] };
   if (bound) {
-    const warning = `The key from ${bound.source} was not sent to ${host}: it belongs to ${bound.hosts.join(", ")}. If ${host} needs a key, set \`model.api_key\` beside \`model.base_url\` in config.yaml.`;
+    const warning = `The key from ${bound.source} was not sent to ${host}: it belongs to ${bound.hosts.join(", ")}. If ${host} needs a key, set \`model.api_key\` next to \`model.base_url\` in config.yaml.`;
     return { ...without, warnings: [warning] };
   }
   if (!atHome) return without;
   if (row.auth === "oauth") {
     throw new ProviderError(
       "login_required",
-      `Provider ${row.id} works with a login, and there is none in this home. Choose another provider with \`${hermesCommand("model")}\`, or set \`model.api_key\` in config.yaml.`,
+      `Provider ${row.id} needs a login, and there is none in this home. Choose another provider with \`${hermesCommand("model")}\`, or set \`model.api_key\` in config.yaml.`,
     );
   }
   throw new ProviderError(
@@ -261,7 +261,7 @@ function runtimeOfUrl(server: string | null, facts: Facts): RuntimeProvider {
   if (!found) {
     throw new ProviderError(
       "missing_base_url",
-      `Provider custom needs the address of your endpoint. Set \`model.base_url\` in config.yaml (for example http://127.0.0.1:8000/v1), or run \`${hermesCommand("model")}\`.`,
+      `Provider custom needs the URL of your endpoint. Set \`model.base_url\` in config.yaml (for example http://127.0.0.1:8000/v1), or run \`${hermesCommand("model")}\`.`,
     );
   }
   const url = cleanUrl(found);
@@ -351,7 +351,7 @@ export function cleanUrl(url: string): string {
   if (parsed && /^https?:$/.test(parsed.protocol) && parsed.hostname !== "") return whole;
   throw new ProviderError(
     "invalid_base_url",
-    `"${url}" is not a web address. Give it as http://host:port/v1 or https://host/v1.`,
+    `"${url}" is not a URL. Use a URL such as http://host:port/v1 or https://host/v1.`,
   );
 }
 

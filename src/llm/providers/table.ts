@@ -167,7 +167,7 @@ export const PROVIDERS: readonly ProviderRow[] = [
   }),
   chat("bedrock", "Amazon Bedrock", ["AWS_BEARER_TOKEN_BEDROCK"], "", ["amazonaws.com"], { auto: false }),
   chat("custom", "Custom endpoint", [], "", [], { mode: "by_url", auth: "none", auto: false }),
-  chat("demo", "Demo (no AI, no network)", [], "demo:/v1", [], { auth: "none", auto: false }),
+  chat("demo", "Demo (not an AI, no network)", [], "demo:/v1", [], { auth: "none", auto: false }),
 ];
 
 const byId = new Map(PROVIDERS.map((row) => [row.id, row]));

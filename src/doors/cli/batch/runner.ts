@@ -60,7 +60,7 @@ export async function runBatch(request: BatchRequest, ports: BatchPorts): Promis
   const { items: all, corrupt } = await readDataset(request.datasetFile);
   if (corrupt > 0) ports.say(`${plural(corrupt, "line")} of the dataset without a readable prompt skipped.`);
   const items = all.slice(0, request.maxSamples ?? all.length);
-  if (items.length === 0) throw new UserError(`The dataset ${request.datasetFile} holds no prompts.`);
+  if (items.length === 0) throw new UserError(`The dataset ${request.datasetFile} contains no prompts.`);
   const folder = new RunFolder(request.dir, request.runName, () => ports.clock.now());
   if (!request.resume && (await folder.hasRun())) {
     throw new UserError(

@@ -131,7 +131,7 @@ interface ReadSkin {
 
 /** From the tree of a YAML file. Throws what is wrong with a file that is no skin at all. */
 export function readSkin(name: string, tree: unknown): ReadSkin {
-  if (!isRecord(tree)) throw new Error("it holds no settings");
+  if (!isRecord(tree)) throw new Error("it contains no settings");
   const problems: string[] = [];
   const texts = (value: unknown) =>
     Array.isArray(value) ? value.filter((one) => typeof one === "string").map(oneLine) : [];
