@@ -248,7 +248,8 @@ export class TextOrigins {
   }
 
   async #untrusted(paths: readonly string[]): Promise<string | null> {
-    for (const path of new Set(paths)) if (!this.#trusts(path) && !this.#written.has(await real(path))) return path;
+    const isOwn = async (path: string) => this.#written.size > 0 && this.#written.has(await real(path));
+    for (const path of new Set(paths)) if (!this.#trusts(path) && !(await isOwn(path))) return path;
     return null;
   }
 

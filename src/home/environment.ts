@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { codeOf } from "../kit/errors.ts";
 import { writeFileAtomic } from "../kit/files.ts";
 import { withLock } from "./lock.ts";
-import { ConfigError, type HomePaths } from "./paths.ts";
+import { ConfigError, FileStamp, type HomePaths } from "./paths.ts";
 
 interface EnvironmentOptions {
   readonly paths: HomePaths;
@@ -66,6 +66,8 @@ export function openEnvironment(options: EnvironmentOptions): HomeEnvironment {
   };
 
   const read = () => readEnvFile(paths.envFile, clean, warn);
+  const stamp = new FileStamp(paths.envFile);
+  let applies = stamp.fresh();
   let file = read();
   const project = projectVariables(options.cwd, paths.envFile);
   const values = new Map(file.exists ? [...project, ...started] : [...started, ...project]);
@@ -73,16 +75,10 @@ export function openEnvironment(options: EnvironmentOptions): HomeEnvironment {
   let applied = [...file.values.keys()]; // `file` may be refreshed in between
   let snapshot: Readonly<Record<string, string>> | null = null;
 
-  // A start asks for dozens of variables in a row: they share one look at the file.
-  let looked = false;
   function refresh(): void {
-    if (looked) return;
-    looked = true;
-    queueMicrotask(() => {
-      looked = false;
-    });
-    const stamp = stampOf(paths.envFile);
-    if (stamp !== file.stamp) file = read();
+    if (stamp.now() === applies) return;
+    applies = stamp.now();
+    file = read();
   }
 
   async function edit(change: (text: string) => string): Promise<boolean> {

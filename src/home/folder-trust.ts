@@ -1,12 +1,13 @@
 // Which folders the user trusts. Nothing that an unknown folder brings along runs or loads by itself; its rules are read and scanned.
-import { readFileSync, realpathSync, statSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve, sep } from "node:path";
 import { UserError } from "../kit/errors.ts";
 import { isWithin, writeFileAtomic } from "../kit/files.ts";
 import { isRecord, parseJson } from "../kit/json.ts";
+import { lazy } from "../kit/lazy.ts";
 import { linkedWorktree } from "./git-pointer.ts";
-import type { HomePaths } from "./paths.ts";
+import { type HomePaths, realPathNow } from "./paths.ts";
 
 /** What was decided about a folder and everything below it. */
 interface FolderEntry {
@@ -100,15 +101,17 @@ export class FolderTrust {
   }
 
   #isTooWide(folder: string): boolean {
-    const home = realPath(this.#osHome);
-    if (isWithin(home, folder) || isWithin(realPath(this.#paths.dir), folder)) return true;
-    return [tmpdir(), "/tmp", "/var/tmp", "/private/tmp", "/dev/shm"].some((temp) => isWithin(realPath(temp), folder));
+    if (isWithin(realPath(this.#osHome), folder) || isWithin(realPath(this.#paths.dir), folder)) return true;
+    return temporaryFolders().some((temp) => isWithin(temp, folder));
   }
 
   async #write(rows: readonly (readonly [string, object])[]): Promise<void> {
     await writeFileAtomic(this.file, `${JSON.stringify(Object.fromEntries(rows), null, 2)}\n`, { mode: 0o600 });
   }
 }
+
+/** They stay where they are as long as the machine runs. */
+const temporaryFolders = lazy(() => [tmpdir(), "/tmp", "/var/tmp", "/private/tmp", "/dev/shm"].map(realPath));
 
 const entryOf = (path: string, { at, by, look_only }: Readonly<Record<string, unknown>>): FolderEntry => ({
   path,
@@ -140,10 +143,5 @@ function textOf(path: string): string {
   }
 }
 
-function realPath(path: string): string {
-  try {
-    return realpathSync(path);
-  } catch {
-    return resolve(path); // not there yet
-  }
-}
+/** What is not there yet is taken as it is written. */
+const realPath = (path: string) => realPathNow(path) ?? resolve(path);

@@ -7,11 +7,11 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
-  rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
+import { rm, writeFile } from "node:fs/promises";
 import { describe, test } from "node:test";
 import { homeUsers } from "../../test/support/home-users.ts";
 import { ConfigError } from "./open.ts";
@@ -86,10 +86,10 @@ describe("config.yaml", () => {
     assert.equal(home.config(), home.config());
     await home.setEnv("ZONE", "Europe/Berlin");
     assert.equal(home.config().timezone, "Europe/Berlin");
-    writeFileSync(me.at(".hermes/config.yaml"), "timezone: UTC\nagent: {max_turns: 3}\n");
+    await writeFile(me.at(".hermes/config.yaml"), "timezone: UTC\nagent: {max_turns: 3}\n");
     assert.equal(home.config().timezone, "UTC");
     assert.equal(home.config().agent.max_turns, 3);
-    rmSync(me.at(".hermes/config.yaml"));
+    await rm(me.at(".hermes/config.yaml"));
     assert.equal(home.config().agent.max_turns, 90);
   });
 
@@ -206,11 +206,11 @@ describe("a broken config.yaml", () => {
     const me = config("agent: {max_turns: 5}\n");
     const told: string[] = [];
     const home = await me.open({ onWarning: (message) => told.push(message) });
-    writeFileSync(me.at(".hermes/config.yaml"), broken);
+    await writeFile(me.at(".hermes/config.yaml"), broken);
     for (let n = 0; n < 3; n++) assert.equal(home.config().agent.max_turns, 5);
     assert.equal(told.length, 1);
     assert.match(told[0] ?? "", /line 3.*stay in effect/);
-    writeFileSync(me.at(".hermes/config.yaml"), "agent: {max_turns: 6}\n");
+    await writeFile(me.at(".hermes/config.yaml"), "agent: {max_turns: 6}\n");
     assert.equal(home.config().agent.max_turns, 6);
     assert.equal(home.configBroken, false);
   });
@@ -219,12 +219,12 @@ describe("a broken config.yaml", () => {
     const me = config("approvals: {deny: [rm *]}\nagent: {max_turns: 5}\n");
     const told: string[] = [];
     const home = await me.open({ onWarning: (message) => told.push(message) });
-    writeFileSync(me.at(".hermes/config.yaml"), "approvals: {deny: {a: b}}\nagent: {max_turns: 6}\n");
+    await writeFile(me.at(".hermes/config.yaml"), "approvals: {deny: {a: b}}\nagent: {max_turns: 6}\n");
     for (let n = 0; n < 3; n++) assert.deepEqual(home.config().approvals.deny, ["rm *"]);
     assert.equal(home.config().agent.max_turns, 5);
     assert.equal(told.length, 1);
     assert.match(told[0] ?? "", /approvals\.deny: expected a list of texts, found a mapping\. .* stay in effect/);
-    writeFileSync(me.at(".hermes/config.yaml"), "approvals: {deny: [a]}\n");
+    await writeFile(me.at(".hermes/config.yaml"), "approvals: {deny: [a]}\n");
     assert.deepEqual(home.config().approvals.deny, ["a"]);
   });
 

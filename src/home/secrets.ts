@@ -1,7 +1,8 @@
 // Every secret value of a home, so that it can be masked wherever it turns up.
-import { readFileSync, statSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { isMapping } from "./config/decode.ts";
 import type { Config } from "./config/schema.ts";
+import { FileStamp } from "./paths.ts";
 
 /** Shorter values are words, not secrets, and masking them would garble ordinary text. */
 const MIN_LENGTH = 8;
@@ -14,11 +15,12 @@ interface SecretSources {
 
 /** A function that returns the secrets known now; the same array as long as nothing has changed. */
 export function collectSecrets({ environment, config, authFile }: SecretSources): () => readonly string[] {
+  const auth = new FileStamp(authFile);
   let seen: readonly unknown[] = [];
   let known: readonly string[] = [];
   return () => {
     // Both hand out the same object until something changes, so a look costs next to nothing.
-    const now = [environment(), config(), stampOf(authFile)];
+    const now = [environment(), config(), auth.now()];
     if (now.every((source, index) => source === seen[index])) return known;
     seen = now;
     const found = new Set<string>(secretsIn(readJson(authFile)));
@@ -100,11 +102,6 @@ function readJson(path: string): unknown {
   } catch {
     return null; // absent, or broken: the file's owner reports that
   }
-}
-
-function stampOf(path: string): string {
-  const stat = statSync(path, { throwIfNoEntry: false, bigint: true });
-  return stat ? `${stat.mtimeNs}:${stat.size}` : "";
 }
 
 // Secrets as settings screens show them.

@@ -156,7 +156,9 @@ export class SubdirectoryHints {
     const { files } = this.#options;
     for (let at = path; ; at = dirname(at)) {
       const found = await look(files, at);
-      if (found?.type === "directory" || dirname(at) === at) return (await realPath(files, at)) ?? at;
+      // What lies in a directory proves that it is there.
+      const directory = found === null || found.type === "directory" ? at : dirname(at);
+      if (found || dirname(at) === at) return files.resolve(directory).catch(() => directory);
     }
   }
 

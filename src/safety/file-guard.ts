@@ -1,7 +1,9 @@
 // Which files the agent may read and write. Rules hold for the path as written and for where its links lead.
 
 import { basename, join, sep } from "node:path";
+import { realPathNow } from "../home/paths.ts";
 import { isWithin } from "../kit/files.ts";
+import { lazy } from "../kit/lazy.ts";
 import { expandPath, followLinks, resolveLinks } from "./paths.ts";
 import { SECRET_PLACES } from "./secret-places.ts";
 
@@ -30,7 +32,7 @@ export interface FileGuard {
   canRead(path: string): Promise<FileVerdict>;
   canWrite(path: string, options?: { readonly crossProfile?: boolean }): Promise<FileVerdict>;
   /** Files and folders outside of which `canWrite` has nothing against a path, safe roots apart. */
-  readonly watchedForWrites: readonly string[];
+  watchedForWrites(): readonly string[];
   /** For listings: a path whose directory is real already. */
   isUnreadable(path: string): boolean;
 }
@@ -57,8 +59,9 @@ const REASONS: Readonly<Record<ProtectedPath["holds"], string>> = {
 export async function createFileGuard(options: FileGuardOptions): Promise<FileGuard> {
   const { userHome, profileHome, rootHome, writeSafeRoots = [], follow = followLinks } = options;
   const real = async (path: string) => (await follow(path)).at(-1) ?? path;
+  // Asked for each call of a file tool; the homes are there, so no thread has to be waited for.
   const both = async (...paths: string[]) =>
-    (await Promise.all(paths.map(async (path) => [path, await resolveLinks(path)]))).flat();
+    (await Promise.all(paths.map(async (path) => [path, realPathNow(path) ?? (await resolveLinks(path))]))).flat();
   const unique = (paths: readonly string[]) => [...new Set(paths)];
   const userHomes = unique(await both(userHome, ...(options.otherUserHomes ?? [])));
   const profileHomes = unique(await both(profileHome));
@@ -80,13 +83,15 @@ export async function createFileGuard(options: FileGuardOptions): Promise<FileGu
 
   return {
     isUnreadable,
-    watchedForWrites: unique([
-      ...guarded(hermesHomes, HERMES_PATHS),
-      ...guarded(userHomes, USER_PATHS),
-      ...guarded(["/"], SYSTEM_PATHS),
-      // Rules of other profiles, and what is theirs.
-      ...rootHomes.flatMap((home) => ["profiles", ...PROFILE_AREAS].map((area) => join(home, area))),
-    ]),
+    watchedForWrites: lazy(() =>
+      unique([
+        ...guarded(hermesHomes, HERMES_PATHS),
+        ...guarded(userHomes, USER_PATHS),
+        ...guarded(["/"], SYSTEM_PATHS),
+        // Rules of other profiles, and what is theirs.
+        ...rootHomes.flatMap((home) => ["profiles", ...PROFILE_AREAS].map((area) => join(home, area))),
+      ]),
+    ),
     async canRead(path) {
       const blocked = (await follow(path)).find(isUnreadable);
       if (blocked === undefined) return allow;

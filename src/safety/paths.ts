@@ -33,6 +33,8 @@ const MAX_HOPS = 40;
 /** Every path on the way: as written, then each link followed, the last one being the real place. A circle of links is an error. */
 export async function followLinks(path: string): Promise<string[]> {
   const hops = [resolve(path)];
+  // Most paths have no links in them, and one look at the whole tells.
+  if ((await realpath(path).catch(() => null)) === hops[0]) return hops;
   for (;;) {
     const current = hops.at(-1) ?? path;
     const real = join(await realDirectory(dirname(current)), basename(current));

@@ -2,7 +2,6 @@
 
 import { z } from "zod";
 import { headUnits } from "../kit/code-points.ts";
-import type { EnvironmentFiles } from "../sandbox/environment.ts";
 import { describeFileError, NotAFileError } from "./files/access.ts";
 import {
   findSimilar,
@@ -57,7 +56,7 @@ async function readChecked(
   workspace: Workspace,
   ctx: ToolContext,
 ): Promise<string> {
-  const { files, activity } = workspace;
+  const { files } = workspace;
   const refusal = await workspace.refuseRead(path);
   if (refusal !== null) return toolError(refusal);
   const real = await files.resolve(path);
@@ -70,9 +69,38 @@ async function readChecked(
     );
   if (facts.type === "other") throw new NotAFileError(args.path);
   if (isImage(path)) return toolError(imageAdvice(args.path, ctx));
-  if (isBinaryName(path) || (await isBinaryFile(workspace, real)))
-    return toolError(`${args.path} is a binary file (${facts.size} bytes) and cannot be shown as text.`);
+  const binary = `${args.path} is a binary file (${facts.size} bytes) and cannot be shown as text.`;
+  if (isBinaryName(path)) return toolError(binary);
+  const opened = files.chunks(real, ctx.signal)[Symbol.asyncIterator]();
+  try {
+    const first = await opened.next();
+    if (!first.done && looksBinary(first.value.subarray(0, SNIFFED_BYTES))) return toolError(binary);
+    const chunks = fromFirst(first, opened);
+    return await showFile(args, { path, real, facts, chunks }, workspace, ctx);
+  } finally {
+    await opened.return?.();
+  }
+}
 
+/** One file, opened once: what was looked at is what is shown. */
+interface OpenedFile {
+  readonly path: string;
+  readonly real: string;
+  readonly facts: { readonly version: string; readonly size: number };
+  readonly chunks: AsyncIterable<Buffer>;
+}
+
+async function* fromFirst(first: IteratorResult<Buffer>, rest: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
+  for (let next = first; !next.done; next = await rest.next()) yield next.value;
+}
+
+async function showFile(
+  args: z.infer<typeof parameters>,
+  { path, real, facts, chunks }: OpenedFile,
+  workspace: Workspace,
+  ctx: ToolContext,
+): Promise<string> {
+  const { activity } = workspace;
   const offset = Math.max(1, Math.trunc(args.offset ?? 1));
   const { max_lines: maxLines, max_line_length: maxLineLength } = ctx.config.tool_output;
   const limit = Math.min(maxLines, Math.max(1, Math.trunc(args.limit ?? DEFAULT_LINES)));
@@ -97,7 +125,7 @@ async function readChecked(
       { path: args.path, _warning: inARow >= 3 ? repeatWarning(inARow) : undefined },
     );
 
-  const page = await readPage(files, real, { offset, limit, maxLineLength }, ctx.signal);
+  const page = await readPage(chunks, { offset, limit, maxLineLength });
   const shown = fitLines(
     showPage(page, maxLineLength, (text) => workspace.redact(text, path)),
     offset,
@@ -160,11 +188,6 @@ function hintFor(totalLines: number, offset: number, truncated: boolean, size: n
   return null;
 }
 
-async function isBinaryFile(workspace: Workspace, path: string): Promise<boolean> {
-  for await (const chunk of workspace.files.chunks(path)) return looksBinary(chunk.subarray(0, SNIFFED_BYTES));
-  return false;
-}
-
 function imageAdvice(path: string, ctx: ToolContext): string {
   return ctx.toolNames.has("vision_analyze")
     ? `${path} is an image. Look at it with vision_analyze.`
@@ -202,12 +225,7 @@ const NEWLINE = 0x0a;
 /** Longer than most secrets. */
 const BEYOND = 1024;
 
-async function readPage(
-  files: EnvironmentFiles,
-  path: string,
-  request: PageRequest,
-  signal: AbortSignal,
-): Promise<Page> {
+async function readPage(chunks: AsyncIterable<Buffer>, request: PageRequest): Promise<Page> {
   const { offset, limit, maxLineLength } = request;
   // Enough bytes for every character we might show; the rest of a longer line is counted, not kept.
   const maxLineBytes = (maxLineLength + BEYOND) * 4 + 8;
@@ -234,7 +252,7 @@ async function readPage(
     number++;
   };
 
-  for await (const chunk of files.chunks(path, signal)) {
+  for await (const chunk of chunks) {
     let position = 0;
     for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, position)) {
       keep(chunk.subarray(position, end));

@@ -8,7 +8,7 @@ import { parseJson } from "../../kit/json.ts";
 import { readPlainTyped } from "../../kit/plain-yaml.ts";
 import { type Managed, refusal } from "../environment.ts";
 import { withLock } from "../lock.ts";
-import { ConfigError } from "../paths.ts";
+import { ConfigError, FileStamp } from "../paths.ts";
 import { asFlag, checkStructure, type Finding, isMapping, normalise } from "./decode.ts";
 import { eachField, type Field } from "./field.ts";
 import { CONFIG_VERSION, type Config, configSchema, decodeConfig } from "./schema.ts";
@@ -43,6 +43,7 @@ interface Loaded {
 
 export class ConfigStore {
   readonly #options: ConfigStoreOptions;
+  readonly #file: FileStamp;
   #yaml: Yaml | null = null;
   #stamp = "";
   #lastLoaded: Loaded | null = null;
@@ -50,6 +51,7 @@ export class ConfigStore {
 
   private constructor(options: ConfigStoreOptions) {
     this.#options = options;
+    this.#file = new FileStamp(options.path);
   }
 
   static async open(options: ConfigStoreOptions): Promise<ConfigStore> {
@@ -61,7 +63,7 @@ export class ConfigStore {
   /** The settings in force, after a look whether the file or a variable it refers to has changed. */
   config(): Config {
     if (this.#options.ignoreFile) return this.#loaded.config;
-    if (stampOf(this.#options.path) !== this.#stamp) {
+    if (this.#file.now() !== this.#stamp) {
       if (!this.#read()) void this.reload(); // counts as soon as the parser is here
     }
     const changed = [...this.#loaded.variables].some(([name, value]) => this.#options.env(name) !== value);
@@ -99,7 +101,7 @@ export class ConfigStore {
   }
 
   async reload(): Promise<void> {
-    if (this.#options.ignoreFile || stampOf(this.#options.path) === this.#stamp || this.#read()) return;
+    if (this.#options.ignoreFile || this.#file.fresh() === this.#stamp || this.#read()) return;
     this.#yaml = await loadYaml();
     this.#read();
   }
@@ -153,7 +155,7 @@ export class ConfigStore {
   /** Takes the file in; false when it needs the parser and that is not loaded yet. */
   #read(): boolean {
     const { path, warn } = this.#options;
-    const stamp = stampOf(path);
+    const stamp = this.#file.fresh();
     const { text, parsed } = stamp === "" ? { text: null, parsed: null } : parseFile(this.#yaml, path);
     if (parsed === "needs parser") return false;
     const fresh = this.#stamp === "";
@@ -300,11 +302,6 @@ export function stampName(now: Date): string {
   const two = (n: number) => String(n).padStart(2, "0");
   const day = `${now.getFullYear()}${two(now.getMonth() + 1)}${two(now.getDate())}`;
   return `${day}-${two(now.getHours())}${two(now.getMinutes())}${two(now.getSeconds())}`;
-}
-
-function stampOf(path: string): string {
-  const stat = statSync(path, { throwIfNoEntry: false, bigint: true });
-  return stat ? `${stat.mtimeNs}:${stat.size}:${stat.ino}` : "";
 }
 
 export function child(node: unknown, key: string): unknown {

@@ -324,7 +324,7 @@ async function openJudge(ctx: ToolContext): Promise<ScriptJudge> {
   if (isolated || confinement) return { watch: null, refuse: async () => null };
   const { guard, refuseWrite } = await openWorkspace(ctx);
   return {
-    watch: { guarded: guard.watchedForWrites, roots: ctx.writeSafeRoots ?? [] },
+    watch: { guarded: guard.watchedForWrites(), roots: ctx.writeSafeRoots ?? [] },
     async refuse({ line, write }, signal) {
       if (write !== undefined) return refuseWrite(write, false);
       if (line === undefined) return "Nothing is known about what the script wants to do.";

@@ -97,12 +97,17 @@ export const checkedFiles: EnvironmentFiles = {
 
 async function* chunksOf(path: string, file: FileHandle, signal?: AbortSignal): AsyncGenerator<Buffer> {
   try {
-    if (!(await file.stat()).isFile()) throw new NotAFileError(path);
-    for (;;) {
+    const found = await file.stat();
+    if (!found.isFile()) throw new NotAFileError(path);
+    // Files of the kernel have no size, and are read until there is no more.
+    for (let left = found.size; ; ) {
       signal?.throwIfAborted();
-      const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(CHUNK), 0, CHUNK);
+      const length = found.size > 0 ? Math.min(CHUNK, left) : CHUNK;
+      const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(length), 0, length);
       if (bytesRead === 0) return;
+      left -= bytesRead;
       yield buffer.subarray(0, bytesRead);
+      if (found.size > 0 && left <= 0) return;
     }
   } finally {
     await file.close();
