@@ -132,8 +132,17 @@ export function estimateTokens(text: string): number {
 
 /** System text, messages with their calls and echoed reasoning, and tool schemas. */
 export function estimateRequest(messages: readonly Message[], tools: readonly ToolDefinition[]): number {
-  const tooling = tools.length > 0 ? estimateTokens(JSON.stringify(tools)) : 0;
-  return messages.reduce((sum, message) => sum + estimateMessage(message), tooling);
+  const tooling = tools.length > 0 ? known(tools, () => estimateTokens(JSON.stringify(tools))) : 0;
+  return messages.reduce((sum, message) => sum + known(message, () => estimateMessage(message)), tooling);
+}
+
+/** A message never changes, and a conversation sends the same ones again with each request. */
+const estimates = new WeakMap<object, number>();
+
+function known(of: object, estimate: () => number): number {
+  const tokens = estimates.get(of) ?? estimate();
+  estimates.set(of, tokens);
+  return tokens;
 }
 
 function estimateMessage(message: Message): number {

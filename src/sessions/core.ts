@@ -42,7 +42,7 @@ export class StoreCore {
       clock: this.clock,
       onBusy: options.onBusy,
       onBegin: () => this.#followSchema("write"),
-      onCommit: (writes) => this.#tidy(writes),
+      onCommit: (transactions) => this.#tidy(transactions),
     });
   }
 
@@ -55,9 +55,10 @@ export class StoreCore {
     return this.clock.now() / 1000;
   }
 
-  read<T>(work: () => T): Promise<T> {
+  async read<T>(work: () => T): Promise<T> {
+    await this.#queue.beforeRead();
     const wait = { db: this.db, clock: this.clock, timeoutMs: READ_TIMEOUT_MS, onBusy: this.#onBusy };
-    return this.#rebuildingIndex(() =>
+    return await this.#rebuildingIndex(() =>
       waitWhileBusy(wait, () => {
         this.#assertOpen();
         this.#followSchema("read");
@@ -120,9 +121,9 @@ export class StoreCore {
     this.#cookie = this.db.schemaCookie();
   }
 
-  #tidy(writes: number): void {
-    if (writes % CHECKPOINT_EVERY === 0) this.#checkpoint();
-    if (writes % MERGE_EVERY === 0) this.#merge();
+  #tidy(transactions: number): void {
+    if (transactions % CHECKPOINT_EVERY === 0) this.#checkpoint();
+    if (transactions % MERGE_EVERY === 0) this.#merge();
   }
 
   #checkpoint(): void {

@@ -93,3 +93,38 @@ test("a sign of life is skipped while the database is busy", async (t) => {
   await store.touch("a");
   assert.notEqual((await store.get("a"))?.lastActivityAt, null);
 });
+
+test("what is asked for at once shares a transaction; one that fails takes no other along", async (t) => {
+  const { store, path } = await temporaryStore(t);
+  await store.create({ id: "a" });
+  const other = new DatabaseSync(path, { readOnly: true });
+  t.after(() => other.close());
+  const version = () => Number(other.prepare("PRAGMA data_version").get()?.data_version);
+  const before = version();
+  await Promise.all([
+    store.setValue("a", "one", 1),
+    store.setValue("a", "two", 2),
+    store.append("a", [{ role: "user", content: "three" }]),
+  ]);
+  assert.equal(version(), before + 1);
+  const broken = { role: null, content: "x" } as never; // a role is what the table demands
+  const [first, refused, last] = await Promise.allSettled([
+    store.setValue("a", "one", 11),
+    store.append("a", [broken]),
+    store.append("a", [{ role: "user", content: "four" }]),
+  ]);
+  assert.deepEqual([first.status, refused.status, last.status], ["fulfilled", "rejected", "fulfilled"]);
+  assert.equal(await store.getValue("a", "one"), 11);
+  assert.deepEqual(
+    (await store.load("a")).map(({ content }) => content),
+    ["three", "four"],
+  );
+});
+
+test("whoever reads sees what was asked to be written before", async (t) => {
+  const { store } = await temporaryStore(t);
+  await store.create({ id: "a" });
+  const written = store.append("a", [{ role: "user", content: "said" }]);
+  assert.equal((await store.load("a")).length, 1);
+  await written;
+});

@@ -1,7 +1,9 @@
-// Every write of this process goes through one queue, in order, each in a transaction of its own. While another process holds
-// the database we wait asynchronously: SQLite itself would stop the event loop.
+// Every write of this process goes through one queue, in order. What was asked for in one turn of the event loop shares a transaction; each is
+// told when that is committed. While another process holds the database we wait asynchronously: SQLite itself would stop the event loop.
 import type { Clock } from "../kit/clock.ts";
 import { type Connection, isBusy, storeError } from "./connection.ts";
+import { StoreError } from "./store.ts";
+
 /** What is at stake decides how long a write waits: a transcript long, a sign of life hardly. */
 export type WriteKind = "transcript" | "ordinary" | "heartbeat";
 
@@ -16,13 +18,23 @@ interface WriteQueueOptions {
   /** Runs inside the transaction, before the work. */
   readonly onBegin: () => void;
   /** Runs after a commit, outside of any transaction. */
-  readonly onCommit: (writes: number) => void;
+  readonly onCommit: (transactions: number) => void;
+}
+
+/** One write, and whoever waits for it. */
+interface Waiting {
+  readonly kind: WriteKind;
+  work(): unknown;
+  done(value: unknown): void;
+  failed(error: unknown): void;
 }
 
 export class WriteQueue {
   readonly #options: WriteQueueOptions;
   #last: Promise<unknown> = Promise.resolve();
-  #writes = 0;
+  /** Not begun yet; emptied by `between`, which no write may overtake. */
+  #group: Waiting[] | null = null;
+  #transactions = 0;
 
   constructor(options: WriteQueueOptions) {
     this.#options = options;
@@ -30,20 +42,53 @@ export class WriteQueue {
 
   /** `work` is synchronous and may run more than once; only its last run counts. */
   run<T>(kind: WriteKind, work: () => T): Promise<T> {
-    const result = this.#last.then(() => this.#transact(kind, work));
-    this.#last = result.catch(() => undefined);
-    return result;
+    return new Promise<T>((resolve, reject) => {
+      // What is done with is what this very work returned.
+      const waiting: Waiting = { kind, work, done: resolve as (value: unknown) => void, failed: reject };
+      if (this.#group) this.#group.push(waiting);
+      else this.#begin([waiting]);
+    });
   }
 
   /** Runs between two writes, outside of a transaction. */
   between<T>(work: () => T | Promise<T>): Promise<T> {
+    this.#group = null;
     const result = this.#last.then(work);
     this.#last = result.catch(() => undefined);
     return result;
   }
 
+  /** A reader sees what was asked for before, unless another process holds that up. */
+  async beforeRead(): Promise<void> {
+    // The turn that the waiting writes wait for comes first.
+    if (this.#group) await nextTurn();
+  }
+
   async drain(): Promise<void> {
     await this.#last;
+  }
+
+  #begin(group: Waiting[]): void {
+    this.#group = group;
+    this.#last = Promise.all([this.#last, nextTurn()]).then(() => {
+      if (this.#group === group) this.#group = null;
+      return this.#settle(group);
+    });
+  }
+
+  async #settle(group: readonly Waiting[]): Promise<void> {
+    const longest = group.reduce(
+      (kind, one) => (WAIT_TIMEOUT_MS[one.kind] > WAIT_TIMEOUT_MS[kind] ? one.kind : kind),
+      group[0]?.kind ?? "ordinary",
+    );
+    try {
+      const values = await this.#transact(longest, () => group.map(({ work }) => work()));
+      for (const [index, one] of group.entries()) one.done(values[index]);
+    } catch (error) {
+      if (group.length === 1 || isHeldByOther(error)) for (const one of group) one.failed(error);
+      // One that fails takes no other along.
+      else for (const one of group) await this.#settle([one]);
+    }
   }
 
   async #transact<T>(kind: WriteKind, work: () => T): Promise<T> {
@@ -55,11 +100,15 @@ export class WriteQueue {
         return work();
       });
     });
-    this.#writes++;
-    onCommit(this.#writes);
+    this.#transactions++;
+    onCommit(this.#transactions);
     return result;
   }
 }
+
+const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+const isHeldByOther = (error: unknown) => error instanceof StoreError && error.code === "busy";
 
 /** One `BEGIN IMMEDIATE … COMMIT`; any error rolls back. */
 export function transaction<T>(db: Connection, work: () => T): T {

@@ -71,7 +71,8 @@ export function createGate(options: GateOptions): ModelGate {
     let price: Price = { type: "unknown" };
     try {
       price = await options.priceOf(target);
-      const checked = await check({ target, purpose, startedAt: meter.startedAt }, estimateOf(request, price), price);
+      const estimate = () => estimateOf(request, price);
+      const checked = await check({ target, purpose, startedAt: meter.startedAt }, estimate, price);
       if ("error" in checked) {
         book("refused", NOTHING_LEFT);
         yield { type: "failed", error: checked.error };
@@ -103,16 +104,17 @@ export function createGate(options: GateOptions): ModelGate {
       const message = messageOf(error);
       yield { type: "failed", error: { message, code: "internal" } };
     } finally {
-      // Still open only when the reader left early.
-      await (booked ?? book("aborted", meter.cost(request, price, "aborted")));
-      await prefix.kept;
+      // Still open only when the reader left early. An answer that is there is not held up: its rows are under way, before whatever is
+      // written of it next, and share a transaction with that.
+      const row = booked ?? book("aborted", meter.cost(request, price, "aborted"));
+      if (prefix.kept === null) await row;
     }
   }
 
   const pay: ModelGate["pay"] = async (call, purpose, send, signal) => {
     const startedAt = clock.now();
     const price = await options.priceOf(call);
-    const estimate = estimateFor(estimateTokens(call.input), 0, price);
+    const estimate = () => estimateFor(estimateTokens(call.input), 0, price);
     const checked = await check({ target: call, purpose, startedAt }, estimate, price);
     const book = (outcome: CallRecord["outcome"], cost: Cost, usage: PaidUsage | null) =>
       record(
@@ -136,7 +138,7 @@ export function createGate(options: GateOptions): ModelGate {
 
   async function check(
     { target, purpose, startedAt }: Pick<Booking, "purpose" | "startedAt"> & { readonly target: PaidCall | Target },
-    estimate: Estimate,
+    expected: () => Estimate,
     price: Price,
   ): Promise<{ error: ModelError } | { reservation: number | undefined }> {
     try {
@@ -148,6 +150,7 @@ export function createGate(options: GateOptions): ModelGate {
     const caps = options.caps();
     if (!anyCap(caps)) return { reservation: undefined };
     if (price.type === "unknown" && anyMoneyCap(caps)) reportOnce(target, purpose);
+    const estimate = expected();
     const refusal = refusedAtOnce(purpose, estimate, caps);
     if (refusal !== null) return { error: { message: refusal, code: "budget_exceeded" } };
     const limits = limitsOf(purpose, caps, new Date(clock.now()));
@@ -159,8 +162,8 @@ export function createGate(options: GateOptions): ModelGate {
         status: estimate.usd === null ? "unknown" : "estimated",
         source: null,
       } as const;
-      const expected = rowOf({ target, purpose, startedAt, usage, outcome: "reserved", cost, prefix: {} });
-      const decision = await options.ledger.reserveCall(expected, limits);
+      const row = rowOf({ target, purpose, startedAt, usage, outcome: "reserved", cost, prefix: {} });
+      const decision = await options.ledger.reserveCall(row, limits);
       if ("reservation" in decision) return decision;
       const { exceeded, unit, spent } = decision;
       const { cap, [unit]: most } = limits[exceeded] as CapLimit; // an index into the list that was handed over

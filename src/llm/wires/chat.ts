@@ -61,10 +61,31 @@ function withCacheKey(body: Json, { target, messages, tools }: ModelRequest): Js
 
 function renderChatMessages(messages: readonly OutgoingMessage[], target: Target): readonly Json[] {
   const ids = new CallIdsOnWire();
-  return messages.map((message) => renderMessage(message, target, ids));
+  return messages.map((message) => renderMessage(message, target, idsOf(message, ids)));
 }
 
-function renderMessage(message: OutgoingMessage, target: Target, ids: CallIdsOnWire): Json {
+/** The ids that the calls of a message go by on the wire, or the one that a result answers. */
+function idsOf(message: OutgoingMessage, ids: CallIdsOnWire): readonly string[] {
+  if (message.role === "tool") return [ids.answered(message.tool_call_id) ?? message.tool_call_id];
+  if (message.role !== "assistant") return [];
+  return (message.tool_calls ?? []).map((call, index) => ids.open(call, index));
+}
+
+/** What a message became for the last target it was sent to: the next request carries the same object, which is written once. */
+const rendered = new WeakMap<
+  OutgoingMessage,
+  { readonly target: Target; readonly ids: readonly string[]; json: Json }
+>();
+
+function renderMessage(message: OutgoingMessage, target: Target, ids: readonly string[]): Json {
+  const before = rendered.get(message);
+  if (before?.target === target && before.ids.every((id, index) => id === ids[index])) return before.json;
+  const json = asJson(message, target, ids);
+  rendered.set(message, { target, ids, json });
+  return json;
+}
+
+function asJson(message: OutgoingMessage, target: Target, ids: readonly string[]): Json {
   const content = renderContent(message, target);
   switch (message.role) {
     case "system":
@@ -74,12 +95,12 @@ function renderMessage(message: OutgoingMessage, target: Target, ids: CallIdsOnW
     case "tool":
       return {
         role: "tool",
-        tool_call_id: ids.answered(message.tool_call_id) ?? message.tool_call_id,
+        tool_call_id: ids[0] ?? message.tool_call_id,
         ...(message.name && { name: message.name }),
         content,
       };
     case "assistant": {
-      const calls = (message.tool_calls ?? []).map((call, index) => renderCall(call, ids.open(call, index)));
+      const calls = (message.tool_calls ?? []).map((call, index) => renderCall(call, ids[index] ?? call.id));
       return {
         role: "assistant",
         content: content || (calls.length > 0 ? null : ""),

@@ -93,8 +93,18 @@ export function writeBody(body: Json): SentBody {
 /** Where the three protocols keep what was said. */
 const SPOKEN = ["messages", "input"];
 
+/** A conversation sends the same messages again with each request: what is rendered as the same object is written once. */
+const texts = new WeakMap<object, string>();
+
+function textOf(message: unknown): string {
+  if (typeof message !== "object" || message === null) return JSON.stringify(message) ?? "null";
+  const text = texts.get(message) ?? JSON.stringify(message);
+  texts.set(message, text);
+  return text;
+}
+
 function write(body: Json): SentBody {
-  const text = JSON.stringify(body);
+  const fields: string[] = [];
   let system = textIn(body.system ?? body.instructions);
   let tools = "";
   // How much of the text stands before and behind the messages: the other fields are short, so writing them twice costs little.
@@ -106,16 +116,19 @@ function write(body: Json): SentBody {
       found = true;
       const opens = ["system", "developer"].includes(asText(asRecord(value[0]).role));
       if (opens) system = textIn(asRecord(value[0]).content);
-      ahead += name + 1 + (opens ? JSON.stringify(value[0]).length + Math.min(1, value.length - 1) : 0);
+      ahead += name + 1 + (opens ? textOf(value[0]).length + Math.min(1, value.length - 1) : 0);
       behind += 1;
+      fields.push(`${JSON.stringify(key)}:[${value.map(textOf).join(",")}]`);
       continue;
     }
-    const written = JSON.stringify(value);
+    const written = key === "tools" && Array.isArray(value) ? textOf(value) : JSON.stringify(value);
     if (written === undefined) continue;
+    fields.push(`${JSON.stringify(key)}:${written}`);
     if (key === "tools") tools = written;
     if (found) behind += name + written.length + 1;
     else ahead += name + written.length + 1;
   }
+  const text = `{${fields.join(",")}}`;
   const messages = found ? text.slice(ahead, text.length - behind) : "";
   return {
     text,
