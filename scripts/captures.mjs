@@ -251,7 +251,7 @@ const SCENES = {
     const { screen } = await start();
     await screen.say("a long story please");
     await screen.waitFor("Once upon");
-    await screen.say("/background count the files");
+    await screen.say("/background tell a long story too");
     await screen.waitFor(/bg_/);
     await screen.say("/queue and then run the linter on everything that changed");
     await screen.say("/queue write the changelog");
@@ -262,7 +262,7 @@ const SCENES = {
     await pause(500);
     await shot("queue");
     await screen.press("Escape");
-    await screen.waitForGone("s send now");
+    await screen.waitForGone(/^Queue \(/m);
     await screen.press("C-x");
     await screen.type("b");
     await pause(500);

@@ -3,7 +3,7 @@
 import { type Component, matchesKey } from "@earendil-works/pi-tui";
 import { t } from "../../home/language/words.ts";
 import type { UserInput } from "../../llm/messages.ts";
-import { cut, printable, type Theme } from "../terminal-text.ts";
+import { cut, printable, type Theme, wrapColumns } from "../terminal-text.ts";
 import { queuedText, type Turns } from "./turns.ts";
 
 const SHOWN_CHARS = 500;
@@ -56,7 +56,7 @@ export class QueuePanel implements Component {
     return [
       cut(t("Queue ({count})", { count: queued.length }), width),
       ...rows,
-      theme.dim(cut(`  ${t(KEYS_HELP)}`, width)),
+      ...wrapColumns(`  ${t(KEYS_HELP)}`, width).map(theme.dim),
     ];
   }
 

@@ -230,11 +230,16 @@ class Screen {
       this.#work.todos,
       queue,
       this.#input.editor,
-      this.#attachments,
-      this.#status,
+      ...[this.#attachments, this.#status].map((part) => this.#blankBehindList(part)),
     ]) {
       this.#tui.addChild(part);
     }
+  }
+
+  /** A list lies over the end of the screen; what stands out above it would look like a part of it. */
+  #blankBehindList(part: Component): Component {
+    const lines = (width: number) => part.render(width).map((line) => (this.#tui.hasOverlay() ? "" : line));
+    return { render: lines, invalidate: () => part.invalidate() };
   }
 
   /** The screen is there already; now everything that takes time. */
