@@ -65,7 +65,7 @@ async function judge(name: string, talk: Talk): Promise<void> {
       `  ${language.padEnd(8)} ${String(asked.length).padStart(5)}  ours ${shown(ours)}   BM25 ${shown(theirs)}   ${verdict}`,
     );
   }
-  if (process.env.HERMES_BENCH_MISSES && name === "friends")
+  if (process.env.HERMES_BENCH_MISSES)
     for (const question of talk.questions)
       if (!ours.get(question)?.slice(0, 3).includes(question.session))
         line(`  - ${question.session}: ${question.text}`);

@@ -176,3 +176,36 @@ test("the status tells the file, its size and how much is in it", async (t) => {
   assert.ok((await stat(home.at("memory-local.db"))).size > 0);
   assert.deepEqual(provider.backupPaths?.(), [home.at("memory-local.db")]);
 });
+
+test("a plain question ranks as in past sessions: forms of words, typing errors, traditional characters", async (t) => {
+  const { open } = await openLocal(t);
+  const old = await open("old");
+  await say(old, "old", "Caroline painted the old lighthouse");
+  await say(old, "old", "我约了牙医，周三上午去");
+  const next = await open("new");
+  for (const [question, expected] of [
+    ["what is Caroline painting?", /lighthouse/],
+    ["which lighthuose was it", /lighthouse/],
+    ["什麼時候看牙醫", /周三上午/],
+  ] as const) {
+    assert.match(await recall(next, question), expected, question);
+    assert.match(JSON.stringify(call(next, "recall_search", { query: question })), expected, question);
+  }
+  assert.equal((call(next, "recall_search", { query: '"painting lighthouses"' }) as Record<string, unknown>).count, 0);
+  const { results } = call(next, "recall_search", { query: "lighthouses" }) as unknown as { results: { id: number }[] };
+  call(next, "recall_forget", { id: results[0]?.id });
+  assert.equal(await recall(next, "what is Caroline painting?"), "");
+});
+
+test("passages that an earlier version kept are ranked too", async (t) => {
+  const { open, home } = await openLocal(t);
+  const old = await open("old");
+  await say(old, "old", "Caroline painted the old lighthouse");
+  await old.shutdown?.();
+  const db = new DatabaseSync(`${home.dir}/memory-local.db`);
+  db.exec(
+    "DROP TABLE IF EXISTS postings; DROP TABLE IF EXISTS segments; DROP TABLE IF EXISTS groups; DROP TABLE IF EXISTS meta",
+  );
+  db.close();
+  assert.match(await recall(await open("new"), "paintings of lighthouses"), /lighthouse/);
+});

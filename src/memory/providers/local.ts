@@ -3,9 +3,11 @@ import { mkdir, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { countCodePoints, sliceCodePoints, truncateCodePoints } from "../../kit/code-points.ts";
+import { askIndex } from "../../sessions/search/ask.ts";
 import {
   chooseRoute,
   type Expression,
+  hasOperators,
   mayRetryOnTrigram,
   parseQuery,
   type QueryPart,
@@ -13,6 +15,11 @@ import {
   sanitiseQuery,
   splitQuery,
 } from "../../sessions/search/query.ts";
+import { rankGroups } from "../../sessions/search/rank.ts";
+import { passageStart } from "../../sessions/search/snippet.ts";
+import { type IndexedText, TermIndex } from "../../sessions/search/term-index.ts";
+import { favourOf } from "../../sessions/search/times.ts";
+import { isSubject, readQuestion, readText } from "../../sessions/search/words.ts";
 import { escapeLike } from "../../sessions/titles.ts";
 import type { MemoryProvider, ProviderContext, ProviderSession } from "./contract.ts";
 
@@ -48,7 +55,8 @@ export function localProvider(context: ProviderContext): MemoryProvider {
     systemPromptBlock: () =>
       "External memory: local. Passages of earlier conversations that fit the user's message come with it as memory context. For more use " +
       "recall_search; recall_forget removes a passage that the user wants gone.",
-    prefetch: (query) => renderRecall(database().related(query, { not: own, limit: RECALLED }), query),
+    prefetch: (query) =>
+      renderRecall(database().related(query, { not: own, limit: RECALLED, nowMs: context.clock.now() }), query),
     syncTurn(user, assistant, { sessionId }) {
       if (!mayWrite()) return;
       const text = `User: ${truncateCodePoints(user, KEPT_CHARS, "...")}\nYou: ${truncateCodePoints(assistant, KEPT_CHARS, "...")}`;
@@ -69,7 +77,7 @@ export function localProvider(context: ProviderContext): MemoryProvider {
     },
     getToolSchemas: () => TOOLS,
     handleToolCall(name, args) {
-      if (name === "recall_search") return search(database(), args);
+      if (name === "recall_search") return search(database(), args, context.clock.now());
       if (name === "recall_forget") return forget(database(), args);
       throw new Error(`the local memory has no tool "${name}"`);
     },
@@ -96,7 +104,7 @@ const TOOLS = [
   {
     name: "recall_search",
     description:
-      'Search passages of earlier conversations and mirrored memory entries. Words are combined with AND; OR, NOT, "phrases" and prefix* work.',
+      'Search passages of earlier conversations and mirrored memory entries. A plain question ranks; "phrase", OR, NOT, prefix* match exactly.',
     parameters: {
       type: "object",
       properties: {
@@ -113,11 +121,11 @@ const TOOLS = [
   },
 ];
 
-function search(passages: Passages, args: Readonly<Record<string, unknown>>) {
+function search(passages: Passages, args: Readonly<Record<string, unknown>>, nowMs: number) {
   const query = typeof args.query === "string" ? args.query : "";
   if (query.trim() === "") return { success: false, error: "recall_search needs a query." };
   const limit = Math.min(20, Math.max(1, Math.trunc(Number(args.limit ?? 5)) || 5));
-  const results = passages.search(query, limit).map((passage) => ({
+  const results = passages.search(query, { limit, nowMs }).map((passage) => ({
     id: passage.id,
     kind: passage.kind,
     date: dayOf(passage.at),
@@ -146,17 +154,12 @@ function renderRecall(passages: readonly Passage[], query: string): string {
   return lines.join("\n\n");
 }
 
-/** Of a long passage the part around the first hit. */
+/** Of a long passage the part that has most of the question. */
 function excerpt(text: string, query: string): string {
   const flat = text.replace(/\s+/g, " ").trim();
   const room = PASSAGE_CHARS - 20;
   if (countCodePoints(flat) <= room) return flat;
-  const lower = flat.toLowerCase();
-  const hits = queryTerms(query).flatMap((term) => {
-    const at = lower.indexOf(term);
-    return at < 0 ? [] : [at];
-  });
-  const first = hits.length === 0 ? 0 : countCodePoints(flat.slice(0, Math.min(...hits)));
+  const first = countCodePoints(flat.slice(0, passageStart(flat, readQuestion(query))));
   const start = Math.max(0, Math.min(first - 80, countCodePoints(flat) - room));
   const cut = sliceCodePoints(flat, start, start + room - 6);
   return `${start > 0 ? "..." : ""}${cut}${start + room - 6 < countCodePoints(flat) ? "..." : ""}`;
@@ -214,8 +217,18 @@ const CANDIDATES = 60;
 /** A passage that shares less than this with the question is about something else. */
 const LEAST_COVERAGE = 0.25;
 
+const TURN = 0;
+const ENTRY = 1;
+
+/** Each passage stands for itself. */
+function asIndexed({ id, kind, text, at }: Passage): IndexedText {
+  const { terms, length } = readText(text);
+  return { id, group: String(id), source: kind, at, kind: kind === "turn" ? TURN : ENTRY, length, size: 0, terms };
+}
+
 class Passages {
   readonly #db: DatabaseSync;
+  #index: TermIndex | null = null;
 
   constructor(path: string) {
     this.#db = new DatabaseSync(path, { timeout: BUSY_MS });
@@ -248,6 +261,8 @@ class Passages {
       const { changes } = this.#db.prepare("DELETE FROM passages WHERE id = ?").run(id);
       for (const index of ["passages_words", "passages_trigram"])
         this.#db.prepare(`DELETE FROM ${index} WHERE rowid = ?`).run(id);
+      this.#index ??= new TermIndex(this.#db);
+      this.#index.remove(new Set([id]));
       return Number(changes) > 0;
     });
   }
@@ -263,24 +278,63 @@ class Passages {
   /** What earlier conversations have to say about a question, best first. The question is plain language, not a query. */
   related(
     question: string,
-    options: { readonly not: ReadonlySet<string>; readonly limit: number },
+    options: { readonly not: ReadonlySet<string>; readonly limit: number; readonly nowMs: number },
   ): readonly Passage[] {
-    const terms = queryTerms(question);
-    if (terms.length === 0) return [];
-    const expression = terms.map((term) => (term.length === 1 ? `"${term}"*` : `"${term}"`)).join(" OR ");
-    const sql = `SELECT ${COLUMNS} FROM passages_words w JOIN passages p ON p.id = w.rowid
-      WHERE passages_words MATCH ? AND p.kind = 'turn' ORDER BY w.rank LIMIT ?`;
-    return this.#rows(sql, expression, CANDIDATES)
+    return this.#ranked(question, { kinds: [TURN], least: LEAST_COVERAGE, nowMs: options.nowMs })
       .filter(({ session_id }) => session_id === null || !options.not.has(session_id))
-      .map((passage, rank) => ({ passage, rank, share: coverage(terms, indexText(passage.text)) }))
-      .filter(({ share }) => share >= LEAST_COVERAGE)
-      .sort((a, b) => b.share - a.share || a.rank - b.rank)
-      .slice(0, options.limit)
-      .map(({ passage }) => passage);
+      .slice(0, options.limit);
   }
 
-  /** By a query with AND, OR, NOT, "phrases" and prefix*, as in the search of past sessions. */
-  search(query: string, limit: number): readonly Passage[] {
+  /** Passages by how much of a question they hold, as past sessions are ranked. */
+  #ranked(
+    question: string,
+    { kinds, least, nowMs }: { readonly kinds: readonly number[]; readonly least: number; readonly nowMs: number },
+  ): readonly Passage[] {
+    const index = this.#followed();
+    const scope = { kinds: new Set(kinds) };
+    const { words, evidence, time } = askIndex(index, question, nowMs, scope);
+    const texts = index.texts();
+    const request = {
+      texts,
+      words: evidence,
+      limit: CANDIDATES,
+      ...scope,
+      ...(time ? { favour: favourOf(time) } : {}),
+    };
+    const all = words.filter(isSubject).length;
+    const find = this.#db.prepare(`SELECT ${COLUMNS} FROM passages p WHERE p.id = ?`);
+    return rankGroups(request).flatMap(({ place, matched }) => {
+      const has = matched.filter((at) => words[at] && isSubject(words[at])).length;
+      if (has === 0 || has / all < least) return [];
+      return find.all(texts.id[place] ?? 0) as unknown as Passage[]; // the SELECT list is the type
+    });
+  }
+
+  /** The index of terms, level with the passages; files of earlier versions have none. */
+  #followed(): TermIndex {
+    this.#index ??= new TermIndex(this.#db);
+    const index = this.#index;
+    const after = Number(index.note("last") ?? 0);
+    const rows = this.#rows(`SELECT ${COLUMNS} FROM passages p WHERE p.id > ? ORDER BY p.id`, after);
+    if (rows.length > 0)
+      this.#together(() => {
+        index.add(rows.map(asIndexed));
+        index.setNote("last", String(rows.at(-1)?.id ?? after));
+      });
+    index.refresh();
+    return index;
+  }
+
+  /** A query with OR, NOT, "phrases" and prefix* finds what it says; plain words rank behind what has all of them. */
+  search(query: string, options: { readonly limit: number; readonly nowMs: number }): readonly Passage[] {
+    const exact = this.#exact(query, options.limit);
+    if (hasOperators(query) || exact.length === options.limit) return exact;
+    const known = new Set(exact.map(({ id }) => id));
+    const more = this.#ranked(query, { kinds: [TURN, ENTRY], least: 0, nowMs: options.nowMs });
+    return [...exact, ...more.filter(({ id }) => !known.has(id))].slice(0, options.limit);
+  }
+
+  #exact(query: string, limit: number): readonly Passage[] {
     const sanitised = sanitiseQuery(query);
     const parts = splitQuery(sanitised);
     if (parts.length === 0) return [];
@@ -351,49 +405,15 @@ function condition(expression: Expression): { readonly sql: string; readonly val
   return { sql: `(${left.sql} ${operator} ${right.sql})`, values: [...left.values, ...right.values] };
 }
 
-// What a text is found by. Words are words; scripts without blanks are cut into pairs of characters, because most of their words are two
-// characters long and nothing marks where one begins.
+// What the index of words is made of: scripts without blanks are cut into pairs of characters, because nothing marks where a word begins.
 const CJK = String.raw`\u4e00-\u9fff\u3400-\u4dbf\u{20000}-\u{2a6df}\u3040-\u30ff\uac00-\ud7af`;
 const PIECES = new RegExp(`[${CJK}]+|(?:(?![${CJK}])[\\p{L}\\p{N}_])+`, "gu");
 const IS_CJK = new RegExp(`^[${CJK}]`, "u");
 
-/** Too common to tell one conversation from another. */
-const COMMON = new Set(
-  (
-    "a about all also am an and any are as at be because been but by can could did do does for from get go had has have he her here him " +
-    "his how i if in into is it its just know let like make me my no not now of on one or our out please she should so some tell than " +
-    "that the their them then there these they this those to up us use want was we were what when where which who why will with would " +
-    "you your yes ok"
-  ).split(" "),
-);
-
-/** The text as the word index takes it: words as they are, pairs of characters in place of runs without blanks. */
 function indexText(text: string): string {
-  return pieces(text)
+  return (text.normalize("NFKC").match(PIECES) ?? [])
     .flatMap((piece) => (IS_CJK.test(piece) ? pairs(piece) : [piece]))
     .join(" ");
-}
-
-const MAX_TERMS = 24;
-
-/** What of a question is worth looking for, each once, in the order said. */
-function queryTerms(query: string): readonly string[] {
-  const terms = pieces(query.toLowerCase()).flatMap((piece) => {
-    if (IS_CJK.test(piece)) return pairs(piece);
-    return [...piece].length < 2 || COMMON.has(piece) ? [] : [piece];
-  });
-  return [...new Set(terms)].slice(0, MAX_TERMS);
-}
-
-/** How many of the terms a text has, as a share. Pairs that overlap count for what they are: more of the same word. */
-function coverage(terms: readonly string[], indexed: string): number {
-  const has = new Set(indexed.toLowerCase().split(" "));
-  const found = terms.filter((term) => has.has(term)).length;
-  return terms.length === 0 ? 0 : found / terms.length;
-}
-
-function pieces(text: string): string[] {
-  return text.normalize("NFKC").match(PIECES) ?? [];
 }
 
 function pairs(run: string): string[] {

@@ -44,9 +44,9 @@ export interface RankedGroup {
 const GROUP_K1 = 1.8;
 const GROUP_B = 0.4;
 const TEXT_K1 = 0.8;
-const TEXT_B = 0.3;
+const TEXT_B = 0.75;
 /** What the best passage counts beside the whole conversation. */
-const PASSAGE = 1;
+const PASSAGE = 2;
 /** What a neighbour adds to a text: an answer does not repeat the words of its question. */
 const NEIGHBOUR = 0.5;
 const SECOND_NEIGHBOUR = 0.25;

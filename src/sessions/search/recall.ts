@@ -4,16 +4,16 @@ import { lineageOf } from "../lineage.ts";
 import { decodeText, plainText } from "../sessions.ts";
 import type { RecalledConversation, RecallOptions, RecallResult, SearchHit } from "../store.ts";
 import { escapeLike } from "../titles.ts";
+import { type AskedIndex, askIndex } from "./ask.ts";
 import { intersect } from "./blankless.ts";
 import { followMessages, KINDS, kindOf } from "./follow.ts";
 import { hasOperators } from "./query.ts";
-import { type RankedGroup, rankGroups, type WordEvidence } from "./rank.ts";
+import { type RankedGroup, rankGroups } from "./rank.ts";
 import { type Found, type FoundRows, findRows, readHits } from "./search.ts";
 import { makePassage } from "./snippet.ts";
 import type { TermIndex } from "./term-index.ts";
-import { type ReadTimes, readTimes, type TimeReading } from "./times.ts";
-import { nearTerm } from "./typing.ts";
-import { type AskedWord, isSubject, readQuestion, readText } from "./words.ts";
+import { favourOf, type ReadTimes, type TimeReading } from "./times.ts";
+import { type AskedWord, isSubject, readText } from "./words.ts";
 
 /** Rows with all the words that are looked at. */
 const STRICT_ROWS = 300;
@@ -29,7 +29,9 @@ export async function recallConversations(
 ): Promise<RecallResult> {
   const { limit = 10, sort = null } = options;
   const index = await followMessages(core);
-  const asked = hasOperators(question) ? null : ask(core, index, question, options);
+  const asked = hasOperators(question)
+    ? null
+    : withTitles(core, index, askIndex(index, question, core.clock.now(), scopeOf(index, options)));
   const strict =
     asked && nobodySaidAll(index, question, options)
       ? NOTHING_STRICT
@@ -67,50 +69,10 @@ function nobodySaidAll(index: TermIndex, question: string, { roleFilter }: Recal
   return lists.length > 0 && lists.reduce(intersect).length === 0;
 }
 
-/** A question, understood: its words with where they stand, and its time. */
-interface Asked {
-  readonly words: readonly AskedWord[];
-  readonly evidence: readonly WordEvidence[];
-  readonly times: ReadTimes;
-  readonly time: TimeReading | null;
-  readonly typed: readonly { readonly typed: string; readonly read: string }[];
-}
-
-function ask(core: StoreCore, index: TermIndex, question: string, options: RecallOptions): Asked {
-  const times = readTimes(question, core.clock.now());
-  const event = times.event && timeOfEvent(index, times.event, options);
-  const words = readQuestion(times.event && !event ? `${times.rest} ${times.event.event}` : times.rest);
-  const typed: { typed: string; read: string }[] = [];
-  const read = words.map((word): AskedWord => {
-    const near = nearTerm(index, word);
-    if (near === null) return word;
-    typed.push({ typed: word.word, read: near.read });
-    return { ...word, terms: [{ term: near.term, share: near.share }] };
-  });
-  const titles = titledGroups(core, index, read);
-  const evidence = read.map(({ weight, terms }, at) => ({
-    weight,
-    terms: terms.map(({ term, share }) => ({ postings: index.postings(term), share })),
-    titled: titles[at] ?? new Set<number>(),
-  }));
-  return { words: read, evidence, times, time: times.time ?? event, typed };
-}
-
-/** "Before the move": the move is when a conversation was about it most. */
-function timeOfEvent(
-  index: TermIndex,
-  { phrase, relation, event }: NonNullable<ReadTimes["event"]>,
-  options: RecallOptions,
-): TimeReading | null {
-  const evidence = readQuestion(event).map(({ weight, terms }) => ({
-    weight,
-    terms: terms.map(({ term, share }) => ({ postings: index.postings(term), share })),
-  }));
-  const texts = index.texts();
-  const [best] = rankGroups({ texts, words: evidence, limit: 1, ...scopeOf(index, options) });
-  if (!best || best.place < 0) return null;
-  const at = texts.at[best.place] ?? 0;
-  return { phrase, from: relation === "after" ? at : null, to: relation === "before" ? at : null };
+function withTitles(core: StoreCore, index: TermIndex, asked: AskedIndex): AskedIndex {
+  const titles = titledGroups(core, index, asked.words);
+  const evidence = asked.evidence.map((word, at) => ({ ...word, titled: titles[at] ?? new Set<number>() }));
+  return { ...asked, evidence };
 }
 
 interface Settled {
@@ -121,7 +83,7 @@ interface Settled {
 }
 
 /** The ranking, each conversation once, without what was taken back. */
-function settle(core: StoreCore, index: TermIndex, asked: Asked, options: RecallOptions): Settled[] {
+function settle(core: StoreCore, index: TermIndex, asked: AskedIndex, options: RecallOptions): Settled[] {
   const texts = index.texts();
   const favour = asked.time ? favourOf(asked.time) : null;
   const request = {
@@ -151,20 +113,6 @@ function scopeOf(index: TermIndex, options: RecallOptions) {
   if (excludeSources?.length) for (const group of index.groupsOf(excludeSources, "only")) without.add(group);
   if (sourceFilter) for (const group of index.groupsOf(sourceFilter, "without")) without.add(group);
   return { ...(roleFilter ? { kinds: new Set(roleFilter.map(kindOf)) } : {}), without };
-}
-
-const WITHIN = 1.6;
-/** What is asked about is often told a few days later. */
-const SOON_AFTER = 1.25;
-const SOON = 10 * 86_400;
-const OPEN_SIDE = 1.3;
-
-function favourOf({ from, to }: TimeReading): (at: number) => number {
-  const inside = from === null || to === null ? OPEN_SIDE : WITHIN;
-  return (at) => {
-    if ((from === null || at >= from) && (to === null || at < to)) return inside;
-    return from !== null && to !== null && at >= to && at < to + SOON ? SOON_AFTER : 1;
-  };
 }
 
 /** A question about nothing but a time is answered with what was said then, the newest first. */
@@ -207,7 +155,7 @@ function lastOrFirst(settled: Settled[], wanted: ReadTimes["wanted"]): Settled[]
   if (wanted === null || !best) return settled;
   const asMuch = settled.filter(
     ({ group }) =>
-      group.score >= best.group.score / 2 && best.group.matched.every((word) => group.matched.includes(word)),
+      group.score >= 0.6 * best.group.score && best.group.matched.every((word) => group.matched.includes(word)),
   );
   return [...inOrder(asMuch, wanted), ...settled.filter((one) => !asMuch.includes(one))];
 }
@@ -284,7 +232,7 @@ const SHOWN_ROWS = 10;
 async function describe(
   core: StoreCore,
   drafts: readonly Draft[],
-  { terms, asked, options }: { terms: readonly string[]; asked: Asked | null; options: RecallOptions },
+  { terms, asked, options }: { terms: readonly string[]; asked: AskedIndex | null; options: RecallOptions },
 ): Promise<readonly RecalledConversation[]> {
   const withContext = options.withContext ?? false;
   const hits = new Map<number, SearchHit>();
@@ -315,7 +263,7 @@ async function describe(
   );
 }
 
-function passageOf(core: StoreCore, id: number, asked: Asked): string {
+function passageOf(core: StoreCore, id: number, asked: AskedIndex): string {
   const row = core.db.get<{ content: Uint8Array | null; tool_calls: Uint8Array | null }>(
     "SELECT CAST(content AS BLOB) AS content, CAST(tool_calls AS BLOB) AS tool_calls FROM messages WHERE id = ?",
     id,

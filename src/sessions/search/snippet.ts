@@ -39,6 +39,9 @@ export function makePassage(text: string, asked: readonly AskedWord[], weights: 
   return `${start > 0 ? CUT : ""}${marked.replace(/\s+/g, " ").trim()}${end < text.length ? CUT : ""}`;
 }
 
+/** Where the part of a text begins that has most of the words. */
+export const passageStart = (text: string, asked: readonly AskedWord[]) => bestStart(findWords(text, asked), []);
+
 function bestStart(hits: readonly Occurrence[], weights: readonly number[]): number {
   let best = 0;
   let most = -1;

@@ -283,3 +283,18 @@ const RULES: readonly Rule[] = [
   [/(\d{4})年/, (m) => year(Number(m[1]))],
   [/\b(?<=\b(?:in|during|since|before|after|until|of) )(19\d{2}|20\d{2})\b/i, (m) => year(Number(m[1]))],
 ];
+
+const WITHIN = 1.6;
+/** What is asked about is often told a few days later. */
+const SOON_AFTER = 1.25;
+const SOON = 10 * 86_400;
+const OPEN_SIDE = 1.3;
+
+/** How much more something counts that was said at a time, when the question speaks of one. */
+export function favourOf({ from, to }: TimeReading): (at: number) => number {
+  const inside = from === null || to === null ? OPEN_SIDE : WITHIN;
+  return (at) => {
+    if ((from === null || at >= from) && (to === null || at < to)) return inside;
+    return from !== null && to !== null && at >= to && at < to + SOON ? SOON_AFTER : 1;
+  };
+}

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import fc from "fast-check";
+import { distance } from "./ask.ts";
 import { stem } from "./english.ts";
-import { distance } from "./typing.ts";
 import { findWords, fold, isSubject, readQuestion, readText } from "./words.ts";
 
 describe("forms of one English word have one stem", () => {

@@ -1,11 +1,61 @@
-// A word that nobody ever said is often one that was typed wrong.
+// A question put to an index of terms: its words with where they stand, its time, and what was typed wrong.
+import { type RankRequest, rankGroups, type WordEvidence } from "./rank.ts";
 import type { TermIndex } from "./term-index.ts";
-import type { AskedWord } from "./words.ts";
+import { type ReadTimes, readTimes, type TimeReading } from "./times.ts";
+import { type AskedWord, readQuestion } from "./words.ts";
+
+export interface AskedIndex {
+  readonly words: readonly AskedWord[];
+  /** Of each word. */
+  readonly evidence: readonly WordEvidence[];
+  readonly times: ReadTimes;
+  /** Also the time of an event that the question names. */
+  readonly time: TimeReading | null;
+  /** Words that nobody ever said, and what they were taken for. */
+  readonly typed: readonly { readonly typed: string; readonly read: string }[];
+}
+
+type Scope = Pick<RankRequest, "kinds" | "without">;
+
+export function askIndex(index: TermIndex, question: string, nowMs: number, scope: Scope): AskedIndex {
+  const times = readTimes(question, nowMs);
+  const event = times.event && timeOfEvent(index, times.event, scope);
+  const typed: { typed: string; read: string }[] = [];
+  const words = readQuestion(times.event && !event ? `${times.rest} ${times.event.event}` : times.rest).map(
+    (word): AskedWord => {
+      const near = nearTerm(index, word);
+      if (near === null) return word;
+      typed.push({ typed: word.word, read: near.term });
+      return { ...word, terms: [near] };
+    },
+  );
+  return { words, evidence: evidenceOf(index, words), times, time: times.time ?? event, typed };
+}
+
+function evidenceOf(index: TermIndex, words: readonly AskedWord[]): readonly WordEvidence[] {
+  return words.map(({ weight, terms }) => ({
+    weight,
+    terms: terms.map(({ term, share }) => ({ postings: index.postings(term), share })),
+  }));
+}
+
+/** "Before the move": the move is when a conversation was about it most. */
+function timeOfEvent(
+  index: TermIndex,
+  { phrase, relation, event }: NonNullable<ReadTimes["event"]>,
+  scope: Scope,
+): TimeReading | null {
+  const texts = index.texts();
+  const [best] = rankGroups({ texts, words: evidenceOf(index, readQuestion(event)), limit: 1, ...scope });
+  if (!best || best.place < 0) return null;
+  const at = texts.at[best.place] ?? 0;
+  return { phrase, from: relation === "after" ? at : null, to: relation === "before" ? at : null };
+}
+
+// A word that nobody ever said is often one that was typed wrong.
 
 interface NearTerm {
   readonly term: string;
-  /** As it is shown. */
-  readonly read: string;
   readonly share: number;
 }
 
@@ -16,7 +66,7 @@ const SHARE = 0.8;
 const LETTERS = [..."abcdefghijklmnopqrstuvwxyz"];
 
 /** The term that an unknown word most likely means; null for a known one, or when nothing is near. */
-export function nearTerm(index: TermIndex, { terms }: AskedWord): NearTerm | null {
+function nearTerm(index: TermIndex, { terms }: AskedWord): NearTerm | null {
   const [only, ...others] = terms;
   if (!only || others.length > 0 || only.term.length < SHORTEST || !/^\p{L}+$/u.test(only.term)) return null;
   if (index.postings(only.term).places.length > 0) return null;
@@ -34,7 +84,7 @@ export function nearTerm(index: TermIndex, { terms }: AskedWord): NearTerm | nul
       (errors === best.errors && (size > best.size || (size === best.size && candidate < best.term)));
     if (better) best = { term: candidate, errors, size };
   }
-  return best && { term: best.term, read: best.term, share: SHARE };
+  return best && { term: best.term, share: SHARE };
 }
 
 /** Errors in the first two letters, one at a time; the rest is as it was typed. */
