@@ -52,6 +52,14 @@ test("an undo of the exchange that brought it takes it away, unless another one 
   assert.equal(agent.foreignText.words, null);
 });
 
+test("a record that cannot be read counts as a stranger's text", async (t) => {
+  const { store } = await temporaryStore(t);
+  await store.close();
+  const foreign = new ForeignText({ sessionId: "session-1" }, store);
+  await foreign.load([]);
+  assert.match(foreign.words ?? "", /cannot be read/);
+});
+
 test("results of an older version are known by their origin", async () => {
   const foreign = new ForeignText({ sessionId: "s" }, null);
   const result = { role: "tool", content: PAGE, tool_call_id: "c", tool_name: "web_search" } as const;

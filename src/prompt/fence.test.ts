@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import { test } from "node:test";
 import fc from "fast-check";
 import { foldedMatches } from "../kit/code-points.ts";
@@ -18,6 +19,11 @@ test("a text stands between two marks that carry the same id, and is found again
 test("the same text gets the same fence again, another one another", () => {
   assert.equal(fenced("web_extract", LONG), fenced("web_extract", LONG));
   assert.notEqual(fenced("web_extract", `${LONG}.`).slice(-16), fenced("web_extract", LONG).slice(-16));
+});
+
+test("the id of a fence cannot be worked out from the text", () => {
+  const plain = createHash("sha256").update(`web_extract\n${LONG}`).digest("hex").slice(0, 12);
+  assert.equal(fenced("web_extract", LONG).includes(plain), false);
 });
 
 test("short texts get no fence", () => {

@@ -14,7 +14,9 @@ const check: AddressCheck = async (url) => {
   return { allowed: false, reason: "closed here" };
 };
 const seen: string[] = [];
-const site = createServer((asked, response) => response.end(`site got ${asked.method} ${asked.url}`));
+const site = createServer((asked, response) =>
+  response.end(`site got ${asked.method} ${asked.url}${asked.headers["proxy-authorization"] ?? ""}`),
+);
 /** Sends everything to the site, whatever it was asked for. */
 const network = createServer((asked, response) => {
   seen.push(`${asked.method} ${asked.url} ${asked.headers["proxy-authorization"] ?? "-"}`);
@@ -64,7 +66,7 @@ const read = async (stream: NodeJS.ReadableStream) => {
 
 const get = (url: string) => (proxy: URL) =>
   new Promise<Answer>((resolve, reject) => {
-    const headers = { host: new URL(url).host };
+    const headers = { host: new URL(url).host, "proxy-authorization": "Basic b3VyczpvdXJz" };
     request({ host: proxy.hostname, port: proxy.port, path: url, headers }, async (answer) =>
       resolve({ status: answer.statusCode ?? 0, text: await read(answer) }),
     )
@@ -85,7 +87,7 @@ const tunnel = (target: string) => (proxy: URL) =>
       .end();
   });
 
-test("without a proxy of the network, connections go to the addresses that were checked", async () => {
+test("without a proxy of the network, connections go to the addresses that were checked, and no login of ours goes along", async () => {
   const plain = await through(undefined, get(`http://open.test:${portOf(site)}/a?b`));
   assert.deepEqual([plain.status, plain.text], [200, "site got GET /a?b"]);
   const secure = await through(undefined, tunnel(`open.test:${portOf(site)}`));

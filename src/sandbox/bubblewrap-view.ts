@@ -187,10 +187,6 @@ async function writableProject({
   const home = (await existing(userHome))?.path ?? userHome;
   const project = (await gitRoot(start.path, home)) ?? start.path;
   if (SYSTEM.test(project) || isWithin(home, project)) return null;
-  for (const { path } of SECRET_PLACES) {
-    const secret = await existing(join(userHome, path));
-    if (secret && isWithin(project, secret.path)) return null;
-  }
   if (await isPlace(project, home)) return null;
   for (const dir of [hermesHome.dir, hermesHome.root]) {
     const found = await existing(dir);
@@ -200,7 +196,7 @@ async function writableProject({
   return project;
 }
 
-/** A folder of the home directory that holds what starts later by itself, or lies in one: `~/.config`, `~/.config/nvim`, `~/bin`. */
+/** A folder of the home directory that holds keys or what starts later by itself, or lies in one: `~/.config`, `~/.config/nvim`, `~/bin`. */
 async function isPlace(project: string, home: string): Promise<boolean> {
   const places = [...USER_PATHS, ...OWN_PROGRAMS.map((path) => ({ path, type: "directory" as const }))];
   const real = await Promise.all(places.map(({ path }) => existing(join(home, path))));

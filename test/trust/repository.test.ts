@@ -9,6 +9,7 @@ import { promisify } from "node:util";
 import { readWorkspace } from "../../src/prompt/coding.ts";
 import { programRunner } from "../../src/prompt/ports.ts";
 import { expandReferences } from "../../src/prompt/references/expand.ts";
+import { withRepository } from "../../src/prompt/repository.ts";
 import { localFiles } from "../../src/tools/files/access.ts";
 import { runHermes } from "../support/run-hermes.ts";
 import { tempHome } from "../support/temp-home.ts";
@@ -140,6 +141,18 @@ for (const row of rows) {
     assert.equal(await ran(), true, "the row is no attack: plain git does not run its program either");
   });
 }
+
+test("no further file that the settings name is read", async (t) => {
+  const tree = await tempTree(t, { "w/a.txt": "one\n", elsewhere: '[branch "main"]\n\tremote = elsewhere\n' });
+  const root = tree.at("w");
+  await run("git", ["init", "-q", "-b", "main"], { cwd: root, env });
+  await writeFile(join(root, ".git", "config"), "[core]\n\tbare = false\n[include]\n\tpath = ../../elsewhere\n");
+  const runner = programRunner({ ...env, HOME: root });
+  const asked = await withRepository(root, { run: runner, timeoutMs: 10_000 }, ({ git }) =>
+    git("config", "--get", "branch.main.remote"),
+  );
+  assert.equal(asked?.stdout, "");
+});
 
 for (const row of rows.filter(({ id }) => /00[1267]|015|019$/.test(id))) {
   test(`${row.id}: ${row.why} is not run by a start of the program`, async (t) => {

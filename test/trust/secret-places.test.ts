@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { createFileGuard, USER_PATHS } from "../../src/safety/file-guard.ts";
 import { SECRET_PLACES, type SecretPlace } from "../../src/safety/secret-places.ts";
 import { classifyCommand } from "../../src/safety/verdict.ts";
-import { makeView } from "../../src/sandbox/bubblewrap-view.ts";
+import { makeView, writableFolder } from "../../src/sandbox/bubblewrap-view.ts";
 
 const fileIn = ({ path, type }: SecretPlace) => (type === "file" ? path : `${path}/some/file`);
 
@@ -62,6 +62,37 @@ test("the sandbox hides a secret place also where a link of the home leads to a 
   assert.equal(view.hides(join(home, "dotfiles", "README")), false);
   const seen = SECRET_PLACES.filter((_, index) => !view.hides(join(home, "dotfiles", String(index))));
   assert.deepEqual(seen, []);
+});
+
+test("no sandbox may write to a secret place because the session stands in it, also behind a link", async (t) => {
+  const home = await temporaryHome(t);
+  const hermesHome = { dir: join(home, ".hermes"), root: join(home, ".hermes") };
+  for (const [index, { path }] of SECRET_PLACES.filter(({ type }) => type === "directory").entries()) {
+    const kept = join(home, "dotfiles", String(index), "work");
+    await mkdir(kept, { recursive: true });
+    await mkdir(dirname(join(home, path)), { recursive: true });
+    await symlink(dirname(kept), join(home, path));
+    for (const cwd of [kept, join(home, path, "work")])
+      assert.equal(await writableFolder({ cwd, userHome: home, hermesHome }), null, cwd);
+  }
+});
+
+test("of a profile the root home is hidden too, wherever it lies", async (t) => {
+  const home = await temporaryHome(t);
+  const root = join(home, "srv", "hermes");
+  const dir = join(root, "profiles", "work");
+  await mkdir(dir, { recursive: true });
+  await writeFile(join(root, ".env"), "KEY=x");
+  await mkdir(join(home, "project"));
+  const view = await makeView({
+    userHome: join(home, "me"),
+    hermesHome: { dir, root },
+    cwd: join(home, "project"),
+    path: "/usr/bin",
+    tempDir: join(home, "project"),
+    emptyFile: "/dev/null",
+  });
+  assert.equal(view.hides(join(root, ".env")), true);
 });
 
 test("no secret place has a second row that says something else", () => {

@@ -467,7 +467,8 @@ export const chmodRun: RuleGroup = {
 const NETCATS = new Set(["nc", "ncat", "netcat", "nc.traditional", "nc.openbsd"]);
 const isNetwork = ({ program, args }: Invocation) =>
   // With `-z` it looks whether somebody listens, and sends nothing.
-  (NETCATS.has(program) && !args.some(({ text }) => /^-[a-z]*z[a-z]*$/i.test(text) && !/[ec]/.test(text))) ||
+  (NETCATS.has(program) &&
+    !args.some(({ text }) => /^-[a-z]+$/i.test(text) && text.includes("z") && !/[ec]/.test(text))) ||
   program === "telnet" ||
   program === "socat" ||
   (program === "openssl" && args[0]?.text === "s_client");

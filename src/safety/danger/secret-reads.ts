@@ -248,7 +248,7 @@ const ARCHIVERS: Readonly<Record<string, (args: readonly string[]) => readonly s
 
 function archiveOf(args: readonly string[]): readonly string[] {
   const [first = "", second = ""] = args;
-  if (/^-?[A-Za-z]*c[A-Za-z]*$/.test(first) && first.endsWith("f")) return [second];
+  if (/^-?[A-Za-z]+$/.test(first) && first.includes("c") && first.endsWith("f")) return [second];
   const { values } = readOptions(args, { short: "Cf", long: ["file", "directory"] });
   return values.filter(({ name }) => name === "f" || name === "file").map(({ value }) => value);
 }

@@ -8,7 +8,7 @@ import { bareView, fold, looseView, type View } from "./views.ts";
 export type { ThreatScope };
 
 /** Tells this scanner from every other: a build names its files by what is in them. Null from source, where tables change under one name. */
-export const SCANNER = /[\w-]+\.cjs$/.exec(import.meta.url)?.[0] ?? null;
+export const SCANNER = /(?<![\w-])[\w-]+\.cjs$/.exec(import.meta.url)?.[0] ?? null;
 
 export interface Finding {
   readonly id: string;
