@@ -115,7 +115,7 @@ export function approvedText(
 }
 
 export const nothingOf = (which: string) =>
-  which === "all" || which === "" ? "Nothing is pending approval." : `No pending write has the id ${which} waits.`;
+  which === "all" || which === "" ? "Nothing is pending approval." : `No pending write has the id ${which}.`;
 
 /** `approval on|off`, kept in config.yaml. */
 export async function switchApproval(word: string, key: "memory" | "skills", ctx: CommandContext): Promise<void> {

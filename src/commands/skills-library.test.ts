@@ -87,7 +87,7 @@ test("a change of a skill waits, is looked at, let through or thrown away", asyn
   await rig.type("/skills approve");
   assert.match(rig.text(), /needs an id, or all/);
   await rig.type("/skills approve 00000000");
-  assert.match(rig.text(), /No pending write has the id 00000000 waits/);
+  assert.match(rig.text(), /No pending write has the id 00000000/);
   await rig.type(`/skills approve ${first}`);
   assert.match(rig.text(), new RegExp(`✓ ${first}`));
   await access(rig.ctx.home.paths.at("skills", "alpha", "SKILL.md"));

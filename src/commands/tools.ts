@@ -83,7 +83,7 @@ async function switchToolsets(enable: boolean, names: readonly string[], ctx: Co
   const done = enable ? "enabled" : "disabled";
   if (changed) ctx.say(`${names.join(", ")} ${done}. ${FROM_THE_NEXT}`);
   if (changed === false)
-    ctx.say(`Nothing to change: ${names.join(", ")} ${names.length > 1 ? "are" : "is"} ${done} already.`);
+    ctx.say(`Nothing to change: ${names.join(", ")} ${names.length > 1 ? "are" : "is"} already ${done}.`);
 }
 
 /** Whether something changed; null when a name is unknown, which was said. */

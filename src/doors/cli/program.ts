@@ -3,6 +3,7 @@ import { spawn } from "node:child_process";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { Command, CommanderError } from "commander";
+import { said } from "../../home/language/words.ts";
 import { type OpenHome, openHome } from "../../home/open.ts";
 import { installRoot, versionLine } from "../../home/paths.ts";
 import { systemClock } from "../../kit/clock.ts";
@@ -216,12 +217,22 @@ async function run(start: CliStart, io: CliIo, closers: (() => Promise<void>)[])
     writeErr: io.err,
     outputError: (text, write) => write(`hermes: ${text.replace(/^error: /, "").trimEnd()}\nSee --help.\n`),
   });
+  command.configureHelp({
+    styleTitle: said,
+    styleCommandDescription: said,
+    styleSubcommandDescription: said,
+    styleOptionDescription: described,
+    styleArgumentDescription: described,
+  });
   let code = 0;
   if (entry && !entry.showsWarnings) for (const warning of home.warnings) io.err(`⚠ ${warning}\n`);
   if (entry) (await entry.load()).define(command, ctx);
   else {
     chatCommand(command)
-      .addHelpText("after", `\nCommands:\n${commandList()}\n\nRun hermes COMMAND --help for the options of a command.`)
+      .addHelpText(
+        "after",
+        `\n${said("Commands:")}\n${commandList()}\n\n${said("Run hermes COMMAND --help for the options of a command.")}`,
+      )
       .action(async (options: ChatOptions & { version?: boolean }) => {
         if (options.version) return io.out(`${versionLine()}\n`);
         code = await (await import("./chat.ts")).runChat(options, ctx, start.openTerminal);
@@ -257,9 +268,15 @@ function applyOutput(command: Command, root: Command): void {
   }
 }
 
+/** In the user's language; behind it stands what commander adds about values. */
+function described(text: string): string {
+  const added = / \((?:choices|default|preset): [^\n]*\)$/.exec(text)?.index ?? text.length;
+  return said(text.slice(0, added)) + text.slice(added);
+}
+
 function commandList(): string {
-  return ["chat".padEnd(12).concat("start an interactive conversation (default)")]
-    .concat(SUBCOMMANDS.map((entry) => entry.name.padEnd(12).concat(entry.summary)))
+  return ["chat".padEnd(12).concat(said("start an interactive conversation (default)"))]
+    .concat(SUBCOMMANDS.map((entry) => entry.name.padEnd(12).concat(said(entry.summary))))
     .map((line) => `  ${line}`)
     .join("\n");
 }

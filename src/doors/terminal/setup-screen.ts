@@ -17,7 +17,7 @@ export async function setUpOnScreen(word: string, parts: SurfaceParts): Promise<
   };
   const { saved, connected, cancelled } = await runSetup(setup, { section });
   const what = saved.length === 0 ? "nothing was saved" : `saved: ${[...new Set(saved)].join(", ")}`;
-  if (cancelled) transcript.info(`Setup was cancelled; ${what}.`);
+  if (cancelled) transcript.info(`Setup cancelled; ${what}.`);
   if (connected === null) {
     if (saved.length > 0 && !cancelled) transcript.info("It applies to new conversations: /new");
     return;

@@ -1,4 +1,6 @@
 // Simplified Chinese. The key is the English text as the program says it; `{name}` stands for what changes.
+import { CHINESE_HELP } from "./chinese-help.ts";
+import { CHINESE_REPLIES } from "./chinese-replies.ts";
 import type { Catalogue } from "./words.ts";
 
 const SCREEN = {
@@ -383,4 +385,6 @@ export const CHINESE: Catalogue = {
   ...TIPS,
   ...REPLIES,
   ...COMMAND_LINE,
+  ...CHINESE_HELP,
+  ...CHINESE_REPLIES,
 };

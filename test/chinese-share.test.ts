@@ -1,0 +1,59 @@
+// How much of what users read is there in Chinese (`display.language: zh`). A text counts when it is translated with its places filled.
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import type { Command } from "commander";
+import type { CliContext } from "../src/doors/cli/context.ts";
+import { commandTree } from "../src/doors/cli/program.ts";
+import { useLanguage } from "../src/home/language/languages.ts";
+import { said } from "../src/home/language/words.ts";
+import { sourceTexts } from "./support/texts.ts";
+
+describe("with display.language zh", () => {
+  before(() => useLanguage("zh"));
+  after(() => useLanguage("en"));
+
+  test("the help of every command is in Chinese: each command, option and argument", async () => {
+    const texts = helpOf(await commandTree({} as CliContext)); // nothing is run
+    assert.ok(texts.length > 300, `${texts.length} texts`);
+    assert.deepEqual(untranslated(texts), []);
+  });
+
+  for (const [what, share, patterns] of [
+    ["answers of slash commands", 0.8, ["src/commands/*.ts"]],
+    ["texts of the screen and of setup", 0.75, ["src/doors/*.ts", "src/doors/terminal/*.ts"]],
+  ] as const) {
+    test(`at least ${share * 100} % of the ${what} are in Chinese`, () => {
+      const texts = sourceTexts(...patterns)
+        .filter(({ file }) => !NOT_FOR_READERS.test(file))
+        .map(({ text }) => text);
+      const missing = untranslated(texts);
+      const reached = 1 - missing.length / texts.length;
+      assert.ok(texts.length > 200, `${texts.length} texts`);
+      assert.ok(reached >= share, `${Math.round(reached * 100)} %; without a translation:\n${missing.join("\n")}`);
+    });
+  }
+});
+
+/** Words of programming languages, scripts for other programs. */
+const NOT_FOR_READERS = /code-colours|clipboard/;
+
+/** Parts of sentences, names and reasons for the log are among them, so all is never reached. */
+function untranslated(texts: readonly string[]): readonly string[] {
+  return texts.filter((text) =>
+    text
+      .replace(/\{\d+\}/g, "3")
+      .split("\n")
+      .map((line) => line.trim())
+      .every((line) => said(line) === line),
+  );
+}
+
+function helpOf(command: Command): readonly string[] {
+  const own = [
+    command.summary(),
+    command.description(),
+    ...command.options.filter((option) => !option.hidden).map(({ description }) => description),
+    ...command.registeredArguments.map(({ description }) => description),
+  ];
+  return [...new Set([...own.filter((text) => text !== ""), ...command.commands.flatMap(helpOf)])];
+}
