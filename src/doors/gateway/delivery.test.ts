@@ -1,0 +1,255 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { recordedLog, temporaryStore } from "../../../test/support/session-store.ts";
+import { systemClock } from "../../kit/clock.ts";
+import type { OutboxRow, WorkStore } from "../../sessions/work.ts";
+import type { ChatTarget, PlatformAdapter, SendResult } from "./contract.ts";
+import { Delivery, type Payload } from "./delivery.ts";
+
+interface Sent {
+  readonly chat: string;
+  readonly thread: string | undefined;
+  readonly text: string;
+  readonly key: string;
+  readonly plain: boolean | undefined;
+}
+
+interface Rig {
+  readonly repeatIsSafe?: boolean;
+  readonly more?: Partial<PlatformAdapter>;
+}
+
+/** A platform that answers as it is told, and accepts when it is told nothing. */
+async function open(t: TestContext, { repeatIsSafe = false, more = {} }: Rig = {}) {
+  const { store } = await temporaryStore(t);
+  const work = await store.work();
+  const sent: Sent[] = [];
+  const answers: SendResult[] = [];
+  const answer = (target: ChatTarget, text: string, { key, plain }: { key: string; plain?: boolean | undefined }) => {
+    sent.push({ chat: target.chatId, thread: target.threadId, text, key, plain });
+    return answers.shift() ?? { messageId: `m${sent.length}` };
+  };
+  const adapter: PlatformAdapter = {
+    account: "@bot",
+    connect: async () => undefined,
+    disconnect: async () => undefined,
+    send: async (target, text, options) => answer(target, text, options),
+    ...more,
+  };
+  const taken = await work.takeBot("bot", "here:1:a");
+  assert.ok(taken.type === "taken");
+  const dead: string[] = [];
+  let lost = 0;
+  const delivery = new Delivery({
+    ...{ work, adapter, account: "b", lease: taken.lease, clock: systemClock, log: recordedLog() },
+    entry: { name: "p", repeatIsSafe },
+    timers: { retry: 0.01, retryMax: 0.05, poll: 0.02 },
+    onDead: (_row, error) => dead.push(error),
+    onLost: () => {
+      lost++;
+    },
+  });
+  t.after(() => delivery.stop());
+  return { work, sent, answers, delivery, dead, lease: taken.lease, lost: () => lost };
+}
+
+const promise = (work: WorkStore, cause: string, payload: Payload, target: ChatTarget = { chatId: "1" }) =>
+  work.promise([{ cause, part: 0, platform: "p", account: "b", target, payload }]);
+const say = (text: string): Payload => ({ type: "text", text });
+
+async function settled(work: WorkStore, ids: readonly number[]): Promise<readonly OutboxRow["state"][]> {
+  for (;;) {
+    const rows = await Promise.all(ids.map((id) => work.outboxRow(id)));
+    const states = rows.map((row) => row?.state ?? "dead");
+    if (states.every((state) => state === "sent" || state === "dead")) return states;
+    await delay(5);
+  }
+}
+
+test("parts are sent in order, also those promised while it runs, and their ids are kept", async (t) => {
+  const { work, sent, delivery } = await open(t);
+  const ids = [...(await promise(work, "a", say("one"))), ...(await promise(work, "b", say("two")))];
+  delivery.start();
+  await settled(work, ids);
+  const later = await promise(work, "c", say("three"));
+  delivery.wake();
+  assert.deepEqual(await settled(work, later), ["sent"]);
+  assert.deepEqual(
+    sent.map(({ text, key }) => [text, key]),
+    [
+      ["one", "a#0"],
+      ["two", "b#0"],
+      ["three", "c#0"],
+    ],
+  );
+  assert.equal((await work.outboxRow(later[0] ?? 0))?.platformMessageId, "m3");
+});
+
+const outcomes: readonly [string, SendResult[], string[], "sent" | "dead"][] = [
+  ["a rate limit is waited for", [{ failed: "rate_limited", error: "429", retryAfter: 0.01 }], ["hi", "hi"], "sent"],
+  ["a format that is refused becomes plain text", [{ failed: "format", error: "parse" }], ["hi", "hi plain"], "sent"],
+  [
+    "and is given up when that is refused too",
+    [
+      { failed: "format", error: "parse" },
+      { failed: "format", error: "parse" },
+    ],
+    ["hi", "hi plain"],
+    "dead",
+  ],
+  [
+    "no connection is tried again",
+    [
+      { failed: "unreachable", error: "down" },
+      { failed: "unreachable", error: "down" },
+    ],
+    ["hi", "hi", "hi"],
+    "sent",
+  ],
+  ["a refusal is final", [{ failed: "refused", error: "blocked" }], ["hi"], "dead"],
+  [
+    "an answer that never came is repeated once, with a mark",
+    [{ failed: "unknown", error: "timeout" }],
+    ["hi", "(recovered) hi"],
+    "sent",
+  ],
+  [
+    "and no more than once",
+    [
+      { failed: "unknown", error: "timeout" },
+      { failed: "unknown", error: "timeout" },
+    ],
+    ["hi", "(recovered) hi"],
+    "dead",
+  ],
+];
+for (const [what, results, texts, state] of outcomes)
+  test(`${what}`, async (t) => {
+    const { work, sent, answers, delivery, dead } = await open(t);
+    answers.push(...results);
+    const ids = await promise(work, "a", say("hi"));
+    delivery.start();
+    assert.deepEqual(await settled(work, ids), [state]);
+    assert.deepEqual(
+      sent.map(({ text, plain }) => (plain ? `${text} plain` : text)),
+      texts,
+    );
+    await delivery.stop();
+    assert.equal(dead.length, state === "dead" ? 1 : 0);
+  });
+
+test("a thread that is gone is left for its chat, and the text says so", async (t) => {
+  const { work, sent, answers, delivery } = await open(t);
+  answers.push({ failed: "thread_gone", error: "no topic" });
+  delivery.start();
+  await settled(work, await promise(work, "a", say("hi"), { chatId: "1", threadId: "9" }));
+  assert.deepEqual(
+    sent.map(({ thread, text }) => [thread, text]),
+    [
+      ["9", "hi"],
+      [undefined, "(the thread is gone)\nhi"],
+    ],
+  );
+});
+
+test("where a repeat is safe it is made without a mark; where the platform can be asked, it is asked", async (t) => {
+  const safe = await open(t, { repeatIsSafe: true });
+  safe.answers.push({ failed: "unknown", error: "timeout" });
+  safe.delivery.start();
+  await settled(safe.work, await promise(safe.work, "a", say("hi")));
+  assert.deepEqual(
+    safe.sent.map(({ text, key }) => [text, key]),
+    [
+      ["hi", "a#0"],
+      ["hi", "a#0"],
+    ],
+  );
+  let asked = 0;
+  const asking = await open(t, { more: { findSent: async () => (asked++ === 0 ? null : "m7") } });
+  asking.answers.push({ failed: "unknown", error: "timeout" }, { failed: "unknown", error: "timeout" });
+  asking.delivery.start();
+  const ids = await promise(asking.work, "a", say("hi"));
+  assert.deepEqual(await settled(asking.work, ids), ["sent"]);
+  assert.deepEqual(
+    asking.sent.map(({ text }) => text),
+    ["hi", "hi"],
+  );
+  assert.equal((await asking.work.outboxRow(ids[0] ?? 0))?.platformMessageId, "m7");
+});
+
+test("what a crash cut off is taken up as unknown, and everything else goes on", async (t) => {
+  const { work, sent, delivery, lease } = await open(t);
+  const ids = [...(await promise(work, "a", say("one"))), ...(await promise(work, "b", say("two")))];
+  await work.sending(ids[0] ?? 0, lease);
+  delivery.start();
+  assert.deepEqual(await settled(work, ids), ["sent", "sent"]);
+  assert.deepEqual(
+    sent.map(({ text }) => text),
+    ["(recovered) one", "two"],
+  );
+});
+
+test("one chat that cannot be reached holds nobody else up", async (t) => {
+  const { work, delivery, sent } = await open(t, {
+    more: {
+      send: async (target, text) => {
+        if (target.chatId === "1") return { failed: "unreachable", error: "down" };
+        sent.push({ chat: target.chatId, thread: undefined, text, key: "", plain: undefined });
+        return { messageId: "m" };
+      },
+    },
+  });
+  await promise(work, "a", say("stuck"));
+  delivery.start();
+  assert.deepEqual(await settled(work, await promise(work, "b", say("hi"), { chatId: "2" })), ["sent"]);
+});
+
+test("files, edits and questions go their own way, and as text where there is none", async (t) => {
+  const file = { path: "/x/a.png", kind: "image", name: "a.png" } as const;
+  const buttons = [{ label: "Yes", choice: "once" }];
+  const question: Payload = { type: "question", text: "may I?", id: "q", buttons };
+  const plain = await open(t);
+  plain.delivery.start();
+  await settled(plain.work, [
+    ...(await promise(plain.work, "a", { type: "file", file })),
+    ...(await promise(plain.work, "b", { type: "edit", text: "whole", messageId: "m1" })),
+    ...(await promise(plain.work, "c", question)),
+  ]);
+  assert.deepEqual(
+    plain.sent.map(({ text }) => text),
+    ["[file: a.png]", "whole", "may I?"],
+  );
+  const done: string[] = [];
+  const note = (what: string, messageId: string) => {
+    done.push(what);
+    return { messageId };
+  };
+  const rich = await open(t, {
+    more: {
+      sendFile: async (_target, { path }) => note(`file ${path}`, "f"),
+      edit: async (_target, id, text, { final }) => note(`edit ${id} ${text} ${final}`, id),
+      ask: async (_target, text, { id }) => note(`ask ${id} ${text}`, "q"),
+    },
+  });
+  rich.delivery.start();
+  await settled(rich.work, [
+    ...(await promise(rich.work, "a", { type: "file", file })),
+    ...(await promise(rich.work, "b", { type: "edit", text: "whole", messageId: "m1" })),
+    ...(await promise(rich.work, "c", question)),
+  ]);
+  assert.deepEqual(done, ["file /x/a.png", "edit m1 whole true", "ask q may I?"]);
+});
+
+test("an adapter that throws has an unknown outcome, and one that lost its bot stops", async (t) => {
+  const thrown = await open(t, { more: { send: () => Promise.reject(new Error("bug")) } });
+  thrown.delivery.start();
+  assert.deepEqual(await settled(thrown.work, await promise(thrown.work, "a", say("hi"))), ["dead"]);
+  const { work, delivery, sent, lease, lost } = await open(t);
+  await work.releaseBot(lease);
+  await work.takeBot("bot", "elsewhere:1:b");
+  await promise(work, "a", say("hi"));
+  delivery.start();
+  while (lost() === 0) await delay(5);
+  assert.deepEqual(sent, []);
+});
