@@ -222,8 +222,7 @@ const ENTRY = 1;
 
 /** Each passage stands for itself. */
 function asIndexed({ id, kind, text, at }: Passage): IndexedText {
-  const { terms, length } = readText(text);
-  return { id, group: String(id), source: kind, at, kind: kind === "turn" ? TURN : ENTRY, length, size: 0, terms };
+  return { id, group: String(id), source: kind, at, kind: kind === "turn" ? TURN : ENTRY, size: 0, ...readText(text) };
 }
 
 class Passages {

@@ -344,7 +344,7 @@ function asText(core: StoreCore, row: MessageRow): readonly IndexedText[] {
   const terms = others.terms.size === 0 ? main.terms : joined(main, others);
   if (terms.size === 0) return [];
   const { id, session_id: group, source, timestamp: at } = row;
-  return [{ id, group, source, at, kind, length: main.length, size: sizeOf(row), terms }];
+  return [{ id, group, source, at, kind, length: main.length, asks: main.asks, size: sizeOf(row), terms }];
 }
 
 function joined(main: ReadText, others: ReadText): ReadonlyMap<string, number> {

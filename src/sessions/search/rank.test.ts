@@ -17,8 +17,7 @@ function indexOf(said: readonly Said[]): TermIndex {
   for (let at = 0; at < said.length; at += 3)
     index.add(
       said.slice(at, at + 3).map(({ group, text }, n) => {
-        const { terms, length } = readText(text);
-        return { id: at + n + 1, group, source: "cli", at: at + n, kind: 0, length, size: 0, terms };
+        return { id: at + n + 1, group, source: "cli", at: at + n, kind: 0, size: 0, ...readText(text) };
       }),
     );
   index.refresh();

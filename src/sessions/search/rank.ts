@@ -50,6 +50,8 @@ const PASSAGE = 2;
 /** What a neighbour adds to a text: an answer does not repeat the words of its question. */
 const NEIGHBOUR = 0.5;
 const SECOND_NEIGHBOUR = 0.25;
+/** What asks is not what answers: most of all not what somebody asked about the past before. */
+const ASKING = 0.7;
 /** A word of the title counts as often as this, and once more as the best passage would. */
 const TITLE_COUNT = 3;
 /** A part of a word that is this large counts as the word when it is told which ones matched. */
@@ -76,7 +78,7 @@ export function rankGroups(request: RankRequest): readonly RankedGroup[] {
         holders++;
         const group = texts.group[place] ?? 0;
         if (counts[group] === 0) touched.push(group);
-        counts[group] = (counts[group] ?? 0) + (times[n] ?? 1);
+        counts[group] = (counts[group] ?? 0) + (times[n] ?? 1) * (texts.asks[place] === 1 ? ASKING : 1);
       }
       if (share >= WHOLE_SHARE)
         for (const group of word.titled ?? []) {
@@ -99,7 +101,8 @@ export function rankGroups(request: RankRequest): readonly RankedGroup[] {
         const place = places[n] ?? 0;
         if (counted[place] === 0) continue;
         const relative = (texts.length[place] ?? 0) / averageText;
-        here[place] = (here[place] ?? 0) + rareText * saturate(times[n] ?? 1, TEXT_K1, TEXT_B, relative);
+        const says = rareText * (texts.asks[place] === 1 ? ASKING : 1);
+        here[place] = (here[place] ?? 0) + says * saturate(times[n] ?? 1, TEXT_K1, TEXT_B, relative);
       }
     }
   }
@@ -134,20 +137,23 @@ function choose({ request, whole, here, matched, limit }: Scored): readonly Rank
     best[group] = passage;
     bestPlace[group] = place;
   }
-  const ranked: RankedGroup[] = [];
+  const scores = new Float64Array(texts.groups);
+  const found: number[] = [];
   for (let group = 0; group < texts.groups; group++) {
     const sum = whole[group] ?? 0;
     if (sum === 0) continue;
-    ranked.push({
+    scores[group] = (sum + PASSAGE * (best[group] ?? 0)) * (favoured[group] ?? 1);
+    found.push(group);
+  }
+  return found
+    .sort((a, b) => (scores[b] ?? 0) - (scores[a] ?? 0) || (newest[b] ?? 0) - (newest[a] ?? 0) || b - a)
+    .slice(0, limit)
+    .map((group) => ({
       group,
-      score: (sum + PASSAGE * (best[group] ?? 0)) * (favoured[group] ?? 1),
+      score: scores[group] ?? 0,
       place: bestPlace[group] ?? -1,
       matched: words.flatMap((_, index) => ((matched[group] ?? 0) & (2 ** Math.min(index, 31)) ? [index] : [])),
-    });
-  }
-  return ranked
-    .sort((a, b) => b.score - a.score || (newest[b.group] ?? 0) - (newest[a.group] ?? 0) || b.group - a.group)
-    .slice(0, limit);
+    }));
 }
 
 function around(texts: TextTable, here: Float64Array, place: number): number {

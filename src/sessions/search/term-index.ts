@@ -12,8 +12,10 @@ export interface IndexedText {
   readonly source: string;
   /** Unix seconds. */
   readonly at: number;
-  /** Told apart when asked, 0 to 15: the role of a message. */
+  /** Told apart when asked, 0 to 3: the role of a message. */
   readonly kind: number;
+  /** It asks rather than tells. */
+  readonly asks: boolean;
   readonly length: number;
   /** Whatever tells its owner that it was changed. */
   readonly size: number;
@@ -21,8 +23,10 @@ export interface IndexedText {
 }
 
 /** Changes whenever the layout or the reading of texts does: an index of another version is made anew. */
-const VERSION = "1";
+const VERSION = "2";
 const MERGED_AT_ONCE = 8;
+/** Added to the kind of a text that asks. */
+const ASKS = 4;
 
 const SCHEMA = `
   CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -41,6 +45,8 @@ export interface TextTable {
   readonly length: Uint16Array;
   readonly size: Float64Array;
   readonly kind: Uint8Array;
+  /** 1 for a text that asks. */
+  readonly asks: Uint8Array;
   readonly previous: Int32Array;
   readonly next: Int32Array;
   readonly groups: number;
@@ -97,7 +103,11 @@ export class TermIndex {
   add(texts: readonly IndexedText[]): void {
     const [head] = texts;
     if (!head) return;
-    const docs = texts.map((text) => ({ ...text, group: this.#groupOf(text) }));
+    const docs = texts.map((text) => ({
+      ...text,
+      group: this.#groupOf(text),
+      kind: text.kind + (text.asks ? ASKS : 0),
+    }));
     const lists = new Map<string, PostingsWriter>();
     for (const [place, text] of texts.entries())
       for (const [term, count] of text.terms) {
@@ -268,6 +278,7 @@ export class TermIndex {
       length: new Uint16Array(count),
       size: new Float64Array(count),
       kind: new Uint8Array(count),
+      asks: new Uint8Array(count),
       previous: new Int32Array(count).fill(-1),
       next: new Int32Array(count).fill(-1),
     };
@@ -278,7 +289,14 @@ export class TermIndex {
       table.at.set(texts.time, base);
       table.length.set(texts.length, base);
       table.size.set(texts.size, base);
-      table.kind.set(texts.kind, base);
+      table.kind.set(
+        texts.kind.map((kind) => kind % ASKS),
+        base,
+      );
+      table.asks.set(
+        texts.kind.map((kind) => (kind >= ASKS ? 1 : 0)),
+        base,
+      );
     }
     const lastOf = new Int32Array(groups).fill(-1);
     for (let place = 0; place < count; place++) {

@@ -18,7 +18,11 @@ export interface ReadText {
   readonly terms: TermCounts;
   /** Words, a character of a script without blanks counting as half of one. */
   readonly length: number;
+  /** It is a question, and not a long text that ends with one. */
+  readonly asks: boolean;
 }
+
+const MAX_ASKING = 40;
 
 /** What a glued word is kept under: exactly as it was written, apart from its case. */
 export const gluedTerm = (word: string) => `=${word}`;
@@ -41,7 +45,7 @@ const withoutMarks = (letter: string) => letter.normalize("NFD").replace(/\p{M}+
  */
 export function readText(text: string, options: { readonly only?: "blankless" } = {}): ReadText {
   const terms = new Map<string, number>();
-  if (options.only === "blankless" && !ANY_HAN.test(text)) return { terms, length: 0 };
+  if (options.only === "blankless" && !ANY_HAN.test(text)) return { terms, length: 0, asks: false };
   const add = (term: string) => terms.set(term, (terms.get(term) ?? 0) + 1);
   const folded = fold(text);
   let length = 0;
@@ -68,7 +72,7 @@ export function readText(text: string, options: { readonly only?: "blankless" } 
     previous = piece.length <= MAX_WORD ? piece : "";
     previousEnd = match.index + piece.length;
   }
-  return { terms, length };
+  return { terms, length, asks: length <= MAX_ASKING && /[?？]["'”’)）]?$/.test(text.slice(-200).trimEnd()) };
 }
 
 /** A folded text cut into words, also where one script touches another. */
@@ -109,22 +113,27 @@ const MAX_ASKED = 24;
 export function readQuestion(question: string): readonly AskedWord[] {
   const words = new Map<string, AskedWord>();
   const text = question.normalize("NFKC");
+  const amongHan = ANY_HAN.test(text);
   let sentenceStart = true;
   let end = 0;
   for (const match of text.matchAll(PIECES)) {
     sentenceStart ||= /[.!?。！？\n]/.test(text.slice(end, match.index));
     end = match.index + match[0].length;
-    const found = IS_HAN.test(match[0]) ? hanWords(match[0]) : [latinWord(match[0], sentenceStart)];
+    const found = IS_HAN.test(match[0]) ? hanWords(match[0]) : [latinWord(match[0], { sentenceStart, amongHan })];
     for (const one of found) if (one && !words.has(one.word.toLowerCase())) words.set(one.word.toLowerCase(), one);
     sentenceStart = false;
   }
   return [...words.values()].slice(0, MAX_ASKED);
 }
 
-function latinWord(written: string, sentenceStart: boolean): AskedWord | null {
+/** A Latin word in Chinese is the name of something, however it is written. */
+function latinWord(
+  written: string,
+  { sentenceStart, amongHan }: { readonly sentenceStart: boolean; readonly amongHan: boolean },
+): AskedWord | null {
   const word = fold(written);
   const kind: WordKind = englishKind(word);
-  const isName = !sentenceStart && /^\p{Lu}\p{Ll}/u.test(written) && kind !== "stop";
+  const isName = kind === "content" && (amongHan || (!sentenceStart && /^\p{Lu}\p{Ll}/u.test(written)));
   if (kind === "stop" || word.length > MAX_WORD || (word.length === 1 && !/\d|[^\0-\x7f]/.test(word))) return null;
   const weight = isName ? NAME : kind === "weak" ? WEAK : 1;
   return { word: written, terms: [{ term: stem(word), share: 1 }], weight };
@@ -154,7 +163,7 @@ function hanWords(run: string): readonly AskedWord[] {
   const add = (word: string) => {
     const plain = simplified(word);
     if (word === "" || HAN_STOP.has(plain)) return;
-    words.push({ word, terms: hanTerms([...plain]), weight: HAN_WEAK.has(plain) ? WEAK : 1 });
+    words.push({ word, terms: hanTerms([...plain]), weight: hanWeight(plain) });
   };
   for (const part of run.split(HAN_CUT)) {
     if (!part) continue;
@@ -173,6 +182,11 @@ function hanWords(run: string): readonly AskedWord[] {
   }
   return words;
 }
+
+/** Most words of a single character are verbs of many meanings. */
+const SINGLE = 0.7;
+
+const hanWeight = (word: string) => (HAN_WEAK.has(word) ? WEAK : [...word].length === 1 ? SINGLE : 1);
 
 /** A share of a longer word is found where only some of its pairs are; a single character of a pair says little. */
 const CHARACTER_OF_WORD = 0.25;
