@@ -178,7 +178,7 @@ test("the status tells the file, its size and how much is in it", async (t) => {
 });
 
 test("a plain question ranks as in past sessions: forms of words, typing errors, traditional characters", async (t) => {
-  const { open } = await openLocal(t);
+  const { open, home } = await openLocal(t);
   const old = await open("old");
   await say(old, "old", "Caroline painted the old lighthouse");
   await say(old, "old", "我约了牙医，周三上午去");
@@ -195,6 +195,9 @@ test("a plain question ranks as in past sessions: forms of words, typing errors,
   const { results } = call(next, "recall_search", { query: "lighthouses" }) as unknown as { results: { id: number }[] };
   call(next, "recall_forget", { id: results[0]?.id });
   assert.equal(await recall(next, "what is Caroline painting?"), "");
+  const file = new DatabaseSync(`${home.dir}/memory-local.db`, { readOnly: true });
+  t.after(() => file.close());
+  assert.deepEqual(file.prepare("SELECT term FROM postings WHERE term LIKE 'lighthous%'").all(), []);
 });
 
 test("passages that an earlier version kept are ranked too", async (t) => {

@@ -88,7 +88,7 @@ function nearTerm(index: TermIndex, { terms }: AskedWord): NearTerm | null {
 }
 
 /** Errors in the first two letters, one at a time; the rest is as it was typed. */
-function otherBeginnings(index: TermIndex, term: string): readonly (readonly [string, number])[] {
+function otherBeginnings(index: TermIndex, term: string): ReadonlyMap<string, number> {
   const [first = "", second = ""] = term;
   const rest = term.slice(2);
   const tries = new Set([
@@ -102,10 +102,7 @@ function otherBeginnings(index: TermIndex, term: string): readonly (readonly [st
       first + letter + second + rest,
     ]),
   ]);
-  return [...tries].flatMap((one) => {
-    const { length } = index.postings(one).places;
-    return length > 0 ? [[one, length] as const] : [];
-  });
+  return index.termsAmong([...tries]);
 }
 
 /** Letters left out, added, changed or swapped; more than `most` is not counted out. */

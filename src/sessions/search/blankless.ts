@@ -3,8 +3,9 @@
 import type { StoreCore } from "../core.ts";
 import { decodeText, plainText } from "../sessions.ts";
 import type { RowFilter } from "./filter.ts";
+import type { Postings } from "./postings.ts";
 import { type Expression, type QueryPart, wantedTerms } from "./query.ts";
-import type { Postings, TermIndex } from "./term-index.ts";
+import type { TermIndex } from "./term-index.ts";
 import { fold, gluedTerm, hanTermsOf, splitScripts } from "./words.ts";
 
 /** Places of all texts that may hold what the expression wants, ascending; null when the index cannot tell. */

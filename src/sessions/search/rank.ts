@@ -1,5 +1,6 @@
 // How much of a question each group of texts holds. Pure: the same index and question give the same order, whatever else happens.
-import type { Postings, TextTable } from "./term-index.ts";
+import type { Postings } from "./postings.ts";
+import type { TextTable } from "./term-index.ts";
 
 interface TermEvidence {
   readonly postings: Postings;
@@ -62,9 +63,9 @@ export function rankGroups(request: RankRequest): readonly RankedGroup[] {
   const { texts, words, limit } = request;
   const counted = countedTexts(request);
   const whole = new Float64Array(texts.groups);
-  const here = new Float64Array(texts.count);
   const matched: Uint32Array = new Uint32Array(texts.groups);
-  const { lengths, filled, averageGroup, averageText } = lengthsOf(texts);
+  const { lengths, filled, averageGroup, averageText, here } = measure(texts);
+  here.fill(0);
   const counts = new Float64Array(texts.groups);
   for (const [index, word] of words.entries()) {
     const bit = 2 ** Math.min(index, 31);
@@ -181,17 +182,19 @@ function countedTexts({ texts, kinds, without, hidden }: RankRequest): Uint8Arra
   return counted;
 }
 
-interface Lengths {
+interface Measured {
   readonly lengths: Float64Array;
+  /** What each text says, anew for each question: large, and so not made each time. */
+  readonly here: Float64Array;
   /** Groups that have texts. */
   readonly filled: number;
   readonly averageGroup: number;
   readonly averageText: number;
 }
 
-const measured = new WeakMap<TextTable, Lengths>();
+const measured = new WeakMap<TextTable, Measured>();
 
-function lengthsOf(texts: TextTable): Lengths {
+function measure(texts: TextTable): Measured {
   const known = measured.get(texts);
   if (known) return known;
   const lengths = new Float64Array(texts.groups);
@@ -207,6 +210,7 @@ function lengthsOf(texts: TextTable): Lengths {
   const filled = lengths.reduce((count, length) => count + (length > 0 ? 1 : 0), 0);
   const found = {
     lengths,
+    here: new Float64Array(texts.count),
     filled,
     averageGroup: Math.max(1, sum / Math.max(1, filled)),
     averageText: Math.max(1, sum / Math.max(1, spoken)),

@@ -46,6 +46,17 @@ test("a question as people ask it finds the conversation, whatever the form of i
   for (const [question, first] of cases) assert.equal((await found(question))[0], first, question);
 });
 
+test("what somebody asked before does not stand before what was told", async (t) => {
+  const { found } = await past(t, {
+    ...TALKS,
+    asked: ["when did I last mention the dentist?", assistant("I cannot tell.")],
+    问过: ["我上次提到牙医是什么时候？"],
+  });
+  assert.equal((await found("when did I last mention the dentist?", { roleFilter: ["assistant"] })).length, 0);
+  assert.equal((await found("when have I mentioned the dentist last?"))[0], "again");
+  assert.equal((await found("上次说到牙医是哪天"))[0], "牙医");
+});
+
 test("a result says which words matched and which did not, and shows the passage", async (t) => {
   const { store } = await past(t, TALKS);
   const { conversations } = await store.recall("Which lighthouse did Caroline sketch?");

@@ -80,6 +80,8 @@ interface Settled {
   readonly group: RankedGroup;
   readonly found: Found;
   readonly at: number;
+  /** What was found in it asks, too. */
+  readonly asks: boolean;
 }
 
 /** The ranking, each conversation once, without what was taken back. */
@@ -102,7 +104,13 @@ function settle(core: StoreCore, index: TermIndex, asked: AskedIndex, options: R
     const root = lineageOf(core, session)[0] ?? session;
     if (settled.has(root) || group.place < 0) continue;
     const at = texts.at[group.place] ?? 0;
-    settled.set(root, { root, group, at, found: { id: texts.id[group.place] ?? 0, timestamp: at } });
+    settled.set(root, {
+      root,
+      group,
+      at,
+      asks: texts.asks[group.place] === 1,
+      found: { id: texts.id[group.place] ?? 0, timestamp: at },
+    });
   }
   return lastOrFirst([...settled.values()], asked.times.wanted);
 }
@@ -149,13 +157,15 @@ function hiddenPlaces(core: StoreCore, index: TermIndex, ranked: readonly Ranked
   return places;
 }
 
-/** "When did I last …": of those that hold as much of the question as the best one, the last is meant. */
+/** "When did I last …": of those that hold as much of the question as the best one, the last is meant; not one where that was only asked. */
 function lastOrFirst(settled: Settled[], wanted: ReadTimes["wanted"]): Settled[] {
-  const [best] = settled;
+  const best = settled.find(({ asks }) => !asks) ?? settled[0];
   if (wanted === null || !best) return settled;
   const asMuch = settled.filter(
-    ({ group }) =>
-      group.score >= 0.6 * best.group.score && best.group.matched.every((word) => group.matched.includes(word)),
+    ({ group, asks }) =>
+      asks === best.asks &&
+      group.score >= 0.6 * best.group.score &&
+      best.group.matched.every((word) => group.matched.includes(word)),
   );
   return [...inOrder(asMuch, wanted), ...settled.filter((one) => !asMuch.includes(one))];
 }

@@ -1,6 +1,16 @@
 // Which texts hold which terms, in a SQLite file of our own. It is derived: whoever deletes the file loses nothing but the time to make it
 // again. Texts come in the order of their ids and are kept in segments that never change; small ones are merged into larger ones.
 import type { DatabaseSync, StatementSync } from "node:sqlite";
+import {
+  concatPostings,
+  DecodedTexts,
+  decodePostings,
+  EMPTY,
+  encodeTexts,
+  type Postings,
+  PostingsWriter,
+  type StoredText,
+} from "./postings.ts";
 import type { TermCounts } from "./words.ts";
 
 /** One text on its way into the index. */
@@ -51,14 +61,6 @@ export interface TextTable {
   readonly next: Int32Array;
   readonly groups: number;
 }
-
-/** Where a term occurs: places in ascending order, and how often. */
-export interface Postings {
-  readonly places: Int32Array;
-  readonly counts: Uint8Array;
-}
-
-const NO_POSTINGS: Postings = { places: new Int32Array(0), counts: new Uint8Array(0) };
 
 interface Segment {
   readonly id: number;
@@ -161,19 +163,25 @@ export class TermIndex {
       const list = find.get(id, term)?.list;
       return list instanceof Uint8Array ? [decodePostings(list, base)] : [];
     });
-    return concat(parts);
+    return concatPostings(parts);
   }
 
-  /** Terms that begin so, each once, with how many texts hold them at least. */
-  termsFrom(prefix: string, limit = 5000): ReadonlyMap<string, number> {
-    const find = this.#prepare(
-      "SELECT term, length(list) AS size FROM postings WHERE segment = ? AND term >= ? AND term < ? LIMIT ?",
-    );
-    const found = new Map<string, number>();
-    for (const { id } of this.#segments)
-      for (const row of find.all(id, prefix, `${prefix}\u{10ffff}`, limit))
-        found.set(String(row.term), (found.get(String(row.term)) ?? 0) + Number(row.size));
-    return found;
+  /** Terms that begin so, each with the bytes of its lists: the more texts hold it, the more. */
+  termsFrom(prefix: string): ReadonlyMap<string, number> {
+    return this.#sizes("p.term >= ? AND p.term < ?", prefix, `${prefix}\u{10ffff}`);
+  }
+
+  /** Those of the terms that occur, likewise. */
+  termsAmong(terms: readonly string[]): ReadonlyMap<string, number> {
+    return this.#sizes("p.term IN (SELECT value FROM json_each(?))", JSON.stringify(terms));
+  }
+
+  #sizes(condition: string, ...values: string[]): ReadonlyMap<string, number> {
+    const segments = JSON.stringify(this.#segments.map(({ id }) => id));
+    const rows = this.#prepare(
+      `SELECT p.term, sum(length(p.list)) AS size FROM json_each(?) AS s CROSS JOIN postings p ON p.segment = s.value AND ${condition} GROUP BY p.term`,
+    ).all(segments, ...values);
+    return new Map(rows.map((row) => [String(row.term), Number(row.size)]));
   }
 
   #groupOf({ group, source }: IndexedText): number {
@@ -313,185 +321,5 @@ export class TermIndex {
     const found = this.#statements.get(sql) ?? this.#db.prepare(sql);
     this.#statements.set(sql, found);
     return found;
-  }
-}
-
-// Numbers as few bytes: seven bits each, the lowest first.
-
-const EMPTY = new Uint8Array(0);
-
-class ByteWriter {
-  #bytes = new Uint8Array(16);
-  #size = 0;
-
-  number(value: number): void {
-    let rest = value;
-    while (rest >= 128) {
-      this.#byte((rest % 128) + 128);
-      rest = Math.floor(rest / 128);
-    }
-    this.#byte(rest);
-  }
-
-  bytes(): Uint8Array {
-    return this.#bytes.slice(0, this.#size);
-  }
-
-  #byte(value: number): void {
-    if (this.#size === this.#bytes.length) {
-      const larger = new Uint8Array(this.#size * 2);
-      larger.set(this.#bytes);
-      this.#bytes = larger;
-    }
-    this.#bytes[this.#size++] = value;
-  }
-}
-
-class ByteReader {
-  readonly #bytes: Uint8Array;
-  at = 0;
-
-  constructor(bytes: Uint8Array) {
-    this.#bytes = bytes;
-  }
-
-  get done(): boolean {
-    return this.at >= this.#bytes.length;
-  }
-
-  number(): number {
-    let value = 0;
-    let scale = 1;
-    for (;;) {
-      const byte = this.#bytes[this.at++] ?? 0;
-      if (byte < 128) return value + byte * scale;
-      value += (byte - 128) * scale;
-      scale *= 128;
-    }
-  }
-}
-
-class PostingsWriter {
-  readonly #out = new ByteWriter();
-  #last = -1;
-  length = 0;
-
-  push(place: number, count: number): void {
-    const step = place - this.#last - 1;
-    this.#last = place;
-    this.length++;
-    this.#out.number(count > 1 ? step * 2 + 1 : step * 2);
-    if (count > 1) this.#out.number(Math.min(255, count));
-  }
-
-  bytes(): Uint8Array {
-    return this.#out.bytes();
-  }
-}
-
-function decodePostings(bytes: Uint8Array, base: number): Postings {
-  const places = new Int32Array(bytes.length);
-  const counts = new Uint8Array(bytes.length);
-  let size = 0;
-  let place = base - 1;
-  let at = 0;
-  while (at < bytes.length) {
-    let step = bytes[at++] ?? 0;
-    if (step >= 128) {
-      step -= 128;
-      for (let scale = 128; ; scale *= 128) {
-        const byte = bytes[at++] ?? 0;
-        step += (byte & 127) * scale;
-        if (byte < 128) break;
-      }
-    }
-    place += (step >>> 1) + 1;
-    let count = 1;
-    if (step % 2 === 1) {
-      count = bytes[at++] ?? 1;
-      if (count >= 128) count = count - 128 + (bytes[at++] ?? 0) * 128;
-    }
-    places[size] = place;
-    counts[size++] = count;
-  }
-  return { places: places.subarray(0, size), counts: counts.subarray(0, size) };
-}
-
-function concat(parts: readonly Postings[]): Postings {
-  if (parts.length <= 1) return parts[0] ?? NO_POSTINGS;
-  const size = parts.reduce((sum, part) => sum + part.places.length, 0);
-  const places = new Int32Array(size);
-  const counts = new Uint8Array(size);
-  let at = 0;
-  for (const part of parts) {
-    places.set(part.places, at);
-    counts.set(part.counts, at);
-    at += part.places.length;
-  }
-  return { places, counts };
-}
-
-/** A text as its segment keeps it, its group by number. */
-interface StoredText {
-  readonly id: number;
-  readonly group: number;
-  readonly at: number;
-  readonly kind: number;
-  readonly length: number;
-  readonly size: number;
-}
-
-function encodeTexts(texts: readonly StoredText[]): Uint8Array {
-  const out = new ByteWriter();
-  let id = 0;
-  let ms = 0;
-  for (const text of texts) {
-    const now = Math.max(0, Math.round(text.at * 1000));
-    out.number(text.id - id);
-    out.number(text.group);
-    out.number(now >= ms ? (now - ms) * 2 : (ms - now) * 2 - 1);
-    out.number(Math.min(65_535, Math.ceil(text.length)) * 16 + text.kind);
-    out.number(text.size);
-    id = text.id;
-    ms = now;
-  }
-  return out.bytes();
-}
-
-class DecodedTexts {
-  readonly id: number[] = [];
-  readonly group: number[] = [];
-  readonly time: number[] = [];
-  readonly length: number[] = [];
-  readonly kind: number[] = [];
-  readonly size: number[] = [];
-
-  constructor(bytes: Uint8Array) {
-    const reader = new ByteReader(bytes);
-    let id = 0;
-    let ms = 0;
-    while (!reader.done) {
-      id += reader.number();
-      this.id.push(id);
-      this.group.push(reader.number());
-      const step = reader.number();
-      ms += step % 2 === 0 ? step / 2 : -(step + 1) / 2;
-      this.time.push(ms / 1000);
-      const both = reader.number();
-      this.length.push(Math.floor(both / 16));
-      this.kind.push(both % 16);
-      this.size.push(reader.number());
-    }
-  }
-
-  at(place: number): StoredText {
-    return {
-      id: this.id[place] ?? 0,
-      group: this.group[place] ?? 0,
-      at: this.time[place] ?? 0,
-      kind: this.kind[place] ?? 0,
-      length: this.length[place] ?? 0,
-      size: this.size[place] ?? 0,
-    };
   }
 }
