@@ -196,6 +196,12 @@ const result = await build({
 });
 
 /**
+ * What is loaded is read byte by byte, which is quicker and takes half the memory. The bundler escapes letters in strings; those left stand in
+ * regular expressions, and in the `String.raw` they are made of, where an escape means the same.
+ */
+const ascii = (code) => code.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
+
+/**
  * The bundler splits ES modules only; each part is then made a CommonJS script, which can be run with code kept from an earlier run. A part
  * that is imported later is one of the same scripts, while packages and plugins stay modules that Node loads.
  */
@@ -210,7 +216,8 @@ async function asScript(text) {
   );
   const url = 'const __fileUrl=process.getBuiltinModule("node:url").pathToFileURL(__filename).href;';
   // As the loader runs it: put around the text when it is loaded, the function would make a second copy of it in memory.
-  return `(function(exports,require,module,__filename,__dirname){"use strict";${code.includes("__fileUrl") ? url : ""}${code}\n})`;
+  const head = `(function(exports,require,module,__filename,__dirname){"use strict";${code.includes("__fileUrl") ? url : ""}`;
+  return ascii(`${head}${code}\n})`);
 }
 
 const parts = new Set(result.outputFiles.map(({ path }) => `"./${relative(dist, path)}"`));

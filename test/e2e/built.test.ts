@@ -1,7 +1,7 @@
 // The program as it is installed: bundled, split, its tools known by outline.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { chmod, cp, mkdir, mkdtemp, readFile, realpath, rm, symlink, writeFile } from "node:fs/promises";
+import { chmod, cp, mkdir, mkdtemp, readdir, readFile, realpath, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, beforeEach, describe, test } from "node:test";
@@ -50,6 +50,22 @@ describe("the built program", () => {
       bodies.push(JSON.parse(server.last.raw.replaceAll(home.osHome, "/home/user")));
     }
     assert.deepEqual(bodies[1], bodies[0]);
+  });
+
+  test("knows the letters of every language, though its scripts are ASCII", async () => {
+    for (const name of await readdir(join(place, "dist"))) {
+      const bytes = name.endsWith(".cjs") ? await readFile(join(place, "dist", name)) : Buffer.alloc(0);
+      assert.equal(
+        bytes.findIndex((byte) => byte > 127),
+        -1,
+        name,
+      );
+    }
+    await using home = await tempHome({ "config.yaml": modelConfig(server) });
+    server.script({ toolCalls: [{ name: "terminal", arguments: { command: "cat note" } }] }, { text: "ok" });
+    await writeFile(join(home.project, "note"), "数据库密码：geheim-und-lang-7731\n");
+    await runHermes(["-z", "go"], { home, ...built() });
+    assert.ok(!server.last.raw.includes("geheim-und-lang"), "a password is masked, by whatever name");
   });
 
   test("loads a tool with its first call", async () => {
