@@ -59,7 +59,7 @@ export async function playTurn(
   }
 }
 
-const withdrawn = () => interruptedEnding("withdrawn", "The message was taken back before its turn began.");
+const withdrawn = () => interruptedEnding("withdrawn", "The message was withdrawn before its turn started.");
 
 async function playHeld(conversation: Conversation, input: UserInput, options: TurnOptions): Promise<TurnOutcome> {
   await conversation.beginTurn();
@@ -78,7 +78,7 @@ async function openMessage(conversation: Conversation, input: UserInput, options
     await conversation.transcript.closeCrashedCalls();
     const user = await conversation.transcript.continueTurn(continues);
     if (user) return user;
-    throw new WithdrawnError("nothing is left to go on with");
+    throw new WithdrawnError("nothing is left to continue with");
   }
   if (!record || !lease) return storeUserMessage(conversation, input);
   return storeUserMessage(conversation, input, (sessionId, rows) => record.begin(sessionId, rows, lease));

@@ -39,7 +39,7 @@ const skin: CommandDefinition = {
   },
   async run(args, ctx) {
     const skins = ctx.terminal?.skins;
-    if (!skins) return ctx.warn("Skins are not available: this screen has no colours.");
+    if (!skins) return ctx.warn("Skins are not available here: they belong to the full screen.");
     const name = args.trim() === "" ? await pickSkin(ctx, skins) : args.trim();
     if (name === null) return;
     const problem = await skins.wear(name);

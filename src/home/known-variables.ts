@@ -81,7 +81,7 @@ const all: readonly KnownVariable[] = [
     HERMES_IGNORE_RULES: "skip AGENTS.md, SOUL.md, memory and preloaded skills",
     HERMES_SESSION_SOURCE: "source recorded for new conversations; `tool` hides them from lists",
     HERMES_SESSION_ID: "set for commands the agent runs: its conversation id",
-    HERMES_SIGTERM_GRACE: "seconds a turn gets to finish when the program is told to stop (1.5)",
+    HERMES_SIGTERM_GRACE: "seconds a turn gets to finish when the program is stopped (1.5)",
     HERMES_TUI: "kept for the Python original",
     HERMES_TUI_RESUME: "conversation to resume at start",
     HERMES_LIGHT: "1: light terminal, 0: dark terminal; if unset, Hermes queries the terminal",

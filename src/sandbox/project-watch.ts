@@ -175,7 +175,7 @@ export class ProjectWatch {
   }
 }
 
-const ASIDE = "set aside as *.from-sandbox, because it would run by itself outside the sandbox";
+const ASIDE = "set aside as *.from-sandbox, because it would run automatically outside the sandbox";
 const FOREIGN =
   "written by a program and not by write_file, so later conversations read it as text from outside until the user runs hermes prompt trust";
 

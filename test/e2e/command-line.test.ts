@@ -55,7 +55,9 @@ test("a slash command behind -z is answered by the program; what needs a screen 
   await hermes(home, 0, "-z", "hello");
   const { out } = await hermes(home, 0, "-z", "/usage", "--continue");
   assert.match(out, /main +1 /);
-  assert.match((await hermes(home, 2, "-z", "/redraw")).err, /\/redraw needs the interactive screen/);
+  for (const name of ["/redraw", "/init"])
+    assert.match((await hermes(home, 2, "-z", name)).err, new RegExp(`${name} needs the interactive screen`));
+  assert.match((await hermes(home, 1, "-z", "/skin")).err, /Skins are not available here/);
   const unknown = await hermes(home, 1, "chat", "-Q", "-q", "/nosuch");
   assert.match(unknown.err, /Unknown command \/nosuch/);
   assert.equal(unknown.out, "");

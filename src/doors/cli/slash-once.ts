@@ -64,11 +64,15 @@ export async function runSlashOnce(text: string, request: ChatRequest, conversat
     quit: screen,
     // Whatever else a command wants of a terminal, there is none.
     terminal: new Proxy<object>(
-      { keys: () => "", pictures: 0, takenBack: () => undefined },
-      { get: (known, name) => Reflect.get(known, name) ?? screen },
-    ) as NonNullable<CommandContext["terminal"]>, // each of its members is a function, but for the number
+      { keys: () => "", pictures: 0, takenBack: () => undefined, skins: undefined },
+      { get: (known, name) => (Reflect.has(known, name) ? Reflect.get(known, name) : screen) },
+    ) as NonNullable<CommandContext["terminal"]>, // each of its members is a function, but for the number and the skins
   };
-  if (!(await dispatchTyped(text, registry, ctx, SURFACE))) return asTyped;
+  const known = await dispatchTyped(text, registry, ctx, SURFACE).catch((error: unknown) => {
+    if (!needsScreen) throw error;
+    return true;
+  });
+  if (!known) return asTyped;
   if (needsScreen || (said.length > 0 && said.every((line) => line === "")))
     return { type: "needs_screen", command: `/${typed.name}` };
   const [message] = messages;

@@ -78,7 +78,7 @@ const SETTINGS = {
   "New files:": "新文件：",
   '/copy takes a number, not "{args}".': "/copy 需要数字，而不是“{args}”。",
   "Copied {count} characters {how}.": "已复制 {count} 个字符（{how}）。",
-  "Skins are not available: this screen has no colours.": "皮肤不可用：此界面没有颜色。",
+  "Skins are not available here: they belong to the full screen.": "这里不能使用皮肤：皮肤属于完整界面。",
   "Approvals: {mode}: {what}": "批准方式：{mode}：{what}",
   '/approvals takes manual, smart or off, not "{args}".': "/approvals 接受 manual、smart 或 off，而不是“{args}”。",
   "Hermes asks you before dangerous commands.": "运行危险命令前 Hermes 会询问你。",

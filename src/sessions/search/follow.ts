@@ -67,7 +67,7 @@ async function follow(core: StoreCore): Promise<TermIndex> {
   } catch (error) {
     if (!isUnusable(error)) throw error;
     // Damaged, full, or no longer to be written: what it says can be worked out from the messages.
-    core.log.info("the index of past conversations is made anew", error);
+    core.log.info("rebuilding the index of past conversations", error);
     closeIndex(core);
     const anew = isDamage(error) ? replaceFile(core) : inMemory(core);
     await catchUp(core, anew);
@@ -83,7 +83,7 @@ function openIndex(core: StoreCore): Followed {
     return use(core, openFile(indexPath(core)));
   } catch (error) {
     if (isBusy(error)) throw error;
-    core.log.info("the index of past conversations cannot be used and is made anew", error);
+    core.log.info("the index of past conversations cannot be used and is rebuilt", error);
     return replaceFile(core);
   }
 }
