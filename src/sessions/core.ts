@@ -7,7 +7,8 @@ import { StoreError } from "./store.ts";
 import { planUpgrade, rebuildSearch } from "./upgrade.ts";
 import { transaction, type WriteKind, WriteQueue, waitWhileBusy } from "./write-queue.ts";
 
-const CHECKPOINT_EVERY = 50;
+/** SQLite does so by itself after 1,000 pages; this is for a conversation that writes little at a time. */
+const CHECKPOINT_EVERY = 200;
 const MERGE_EVERY = 1000;
 const READ_TIMEOUT_MS = 20_000;
 

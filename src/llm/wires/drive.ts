@@ -104,7 +104,7 @@ function textOf(message: unknown): string {
 }
 
 function write(body: Json): SentBody {
-  const fields: string[] = [];
+  const pieces = ["{"];
   let system = textIn(body.system ?? body.instructions);
   let tools = "";
   // How much of the text stands before and behind the messages: the other fields are short, so writing them twice costs little.
@@ -118,17 +118,21 @@ function write(body: Json): SentBody {
       if (opens) system = textIn(asRecord(value[0]).content);
       ahead += name + 1 + (opens ? textOf(value[0]).length + Math.min(1, value.length - 1) : 0);
       behind += 1;
-      fields.push(`${JSON.stringify(key)}:[${value.map(textOf).join(",")}]`);
+      // Joined once, with everything else: the messages are nearly all of the text.
+      pieces.push(`${pieces.length > 1 ? "," : ""}${JSON.stringify(key)}:[`);
+      for (const [index, message] of value.entries()) pieces.push(index > 0 ? "," : "", textOf(message));
+      pieces.push("]");
       continue;
     }
     const written = key === "tools" && Array.isArray(value) ? textOf(value) : JSON.stringify(value);
     if (written === undefined) continue;
-    fields.push(`${JSON.stringify(key)}:${written}`);
+    pieces.push(`${pieces.length > 1 ? "," : ""}${JSON.stringify(key)}:${written}`);
     if (key === "tools") tools = written;
     if (found) behind += name + written.length + 1;
     else ahead += name + written.length + 1;
   }
-  const text = `{${fields.join(",")}}`;
+  pieces.push("}");
+  const text = pieces.join("");
   const messages = found ? text.slice(ahead, text.length - behind) : "";
   return {
     text,
