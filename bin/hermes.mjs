@@ -4,7 +4,7 @@ import module from "node:module";
 
 // Not by `import`: that makes a view of the whole module, and the one of node:fs loads all of Node's streams.
 const require = module.createRequire(import.meta.url);
-const { existsSync, readdirSync, statSync } = require("node:fs");
+const { existsSync } = require("node:fs");
 const { dirname, join } = require("node:path");
 const { fileURLToPath, pathToFileURL } = require("node:url");
 
@@ -31,34 +31,11 @@ async function runProgram() {
     if (about[0] !== "ExperimentalWarning") emitWarning.call(process, warning, ...about);
   };
   const source = join(root, "src", "main.ts");
-  const built = join(root, "dist", "main.js");
-  if (!runsFromSource(source, built)) return void (await import(pathToFileURL(built).href));
+  // An installed package has no source.
+  const build = existsSync(source) ? require("./current-build.cjs").currentBuild(root) : join(root, "dist", "main.js");
+  if (build !== null) return void (await import(pathToFileURL(build).href));
   module.enableCompileCache?.();
   await import(pathToFileURL(source).href);
-}
-
-/** In a clone, a build is used only while it is newer than everything it was made of. An installed package has no source. */
-function runsFromSource(source, built) {
-  if (!existsSync(built)) return true;
-  if (!existsSync(source)) return false;
-  const wanted = process.env.HERMES_FROM_SOURCE;
-  if (wanted === "1" || wanted === "0") return wanted === "1";
-  const builtAt = changedAt(built);
-  return newerInside(dirname(source), builtAt) || changedAt(join(root, "package-lock.json")) >= builtAt;
-}
-
-function newerInside(folder, time) {
-  if (changedAt(folder) >= time) return true; // the folder itself tells of files that are gone
-  return readdirSync(folder, { withFileTypes: true }).some((entry) => {
-    const path = join(folder, entry.name);
-    if (entry.isDirectory()) return newerInside(path, time);
-    return !entry.name.endsWith(".test.ts") && changedAt(path) >= time;
-  });
-}
-
-/** 0 for what is not there, such as the target of an editor's lock file. */
-function changedAt(path) {
-  return statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0;
 }
 
 async function runWith(node) {

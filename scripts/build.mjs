@@ -1,19 +1,21 @@
 // npm run build: the program in dist/, split so that each door loads its own part only. The parts are CommonJS, which src/home/script-loader.ts
-// runs; dist/main.js is where it begins.
+// runs; dist/main.js is where it begins. `build.mjs FOLDER` builds elsewhere, with `--to-run` nothing but what running needs.
 import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
+import { enableCompileCache } from "node:module";
 import { dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { manPage } from "./command-pages.mjs";
 import { hotAndCold, LAZY } from "./hot-and-cold.mjs";
 import { projectNode, root, run, setup } from "./setup.mjs";
 
-setup();
+const toRun = process.argv.includes("--to-run");
+setup(toRun ? "run" : "develop");
 // Listing the tools runs the project's own TypeScript, which an older Node cannot read.
 if (Number(process.versions.node.split(".")[0]) < 24)
   process.exit(await run(projectNode(), [fileURLToPath(import.meta.url), ...process.argv.slice(2)]));
 const { build, transform } = await import("esbuild");
+enableCompileCache(join(root, ".cache", "compiled")); // half of the time is spent on reading the tools
 // Elsewhere than in dist/ only for the tests: a build beside the source must not change what `npm start` runs.
 const dist = process.argv[2] ? resolve(process.argv[2]) : join(root, "dist");
 rmSync(dist, { recursive: true, force: true });
@@ -212,7 +214,8 @@ async function asScript(text) {
         parts.has(name) ? `Promise.resolve().then(()=>require(${name}))` : call,
       )
       .replace(/"\.\/[\w.-]+\.js"/g, (name) => (parts.has(name) ? name.replace(/js"$/, 'cjs"') : name)),
-    { format: "cjs", platform: "node", target: "node24", minify: true, define: { "import.meta.url": "__fileUrl" } },
+    // What it is made of is minified already.
+    { format: "cjs", target: "node24", minifyWhitespace: true, define: { "import.meta.url": "__fileUrl" } },
   );
   const url = 'const __fileUrl=process.getBuiltinModule("node:url").pathToFileURL(__filename).href;';
   // As the loader runs it: put around the text when it is loaded, the function would make a second copy of it in memory.
@@ -265,21 +268,28 @@ const threads = await build({
   logLevel: "warning",
 });
 
-const { commandTree } = await import(pathToFileURL(join(source, "doors", "cli", "program.ts")).href);
-const { commandFacts } = await import(pathToFileURL(join(source, "doors", "cli", "command-facts.ts")).href);
-const { VERSION } = await import(pathToFileURL(join(source, "home", "paths.ts")).href);
-writeFileSync(join(dist, "hermes.1"), manPage(commandFacts(await commandTree({})), VERSION));
+if (!toRun) await addPapers();
 
-writeFileSync(
-  join(dist, "THIRD-PARTY-NOTICES.txt"),
-  notices([result, entry, threads].flatMap(({ metafile }) => Object.keys(metafile.inputs))),
-);
+/** What comes with the package beside the program: the manual page, and the licences. */
+async function addPapers() {
+  const { commandTree } = await import(pathToFileURL(join(source, "doors", "cli", "program.ts")).href);
+  const { commandFacts } = await import(pathToFileURL(join(source, "doors", "cli", "command-facts.ts")).href);
+  const { VERSION } = await import(pathToFileURL(join(source, "home", "paths.ts")).href);
+  const { manPage } = await import("./command-pages.mjs");
+  writeFileSync(join(dist, "hermes.1"), manPage(commandFacts(await commandTree({})), VERSION));
+
+  writeFileSync(
+    join(dist, "THIRD-PARTY-NOTICES.txt"),
+    notices([result, entry, threads].flatMap(({ metafile }) => Object.keys(metafile.inputs))),
+  );
+}
 
 // The launcher compares this time with the source's: a file edited while the build ran is newer than the build.
 utimesSync(join(dist, "main.js"), started, started);
 
 const files = readdirSync(dist).filter((name) => /js$/.test(name));
 const total = files.reduce((sum, name) => sum + statSync(join(dist, name)).size, 0);
-process.stdout.write(
-  `built ${files.length} files, ${(total / 1024).toFixed(0)} KB, into ${relative(process.cwd(), dist)}/\n`,
-);
+if (!toRun)
+  process.stdout.write(
+    `built ${files.length} files, ${(total / 1024).toFixed(0)} KB, into ${relative(process.cwd(), dist)}/\n`,
+  );

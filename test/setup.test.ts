@@ -18,6 +18,7 @@ const NAMES = [
   "test/package.json",
   "scripts/setup.mjs",
   "scripts/start.mjs",
+  "bin/current-build.cjs",
 ];
 
 /** Writes down how it was called, then makes what npm would make: packages, and with install scripts a Node. */
@@ -35,7 +36,6 @@ async function clone(t: TestContext) {
   const root = await realpath(await mkdtemp(join(tmpdir(), "hermes-clone-")));
   t.after(() => rm(root, { recursive: true, force: true }));
   for (const name of NAMES) await cp(join(repository, name), join(root, name));
-  await mkdir(join(root, "bin"));
   await writeFile(join(root, "bin", "hermes.mjs"), "console.log(process.execPath);");
   await writeFile(join(root, "scripts", "develop.mjs"), 'import { setup } from "./setup.mjs"; setup();');
   await writeFile(join(root, "npm"), NPM);

@@ -1,6 +1,6 @@
 // Which program the launcher of a clone runs: what is in src/, or what was built from it.
 import assert from "node:assert/strict";
-import { cp, rm, symlink, utimes } from "node:fs/promises";
+import { cp, mkdir, rm, symlink, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { repository, runHermes, sourceLauncher } from "../support/run-hermes.ts";
@@ -53,6 +53,24 @@ test("the source runs once anything in it is newer than the build", async (t) =>
   await rm(tree.at("src/room/deep.ts"));
   await touch(tree, "src/room", BUILT_AT + 10); // as its removal alone does today
   assert.equal(await whatRuns(tree), "source", "a file that is gone");
+});
+
+test("of what npm start and npm run build have made the newest runs, and none that is older than the source", async (t) => {
+  const tree = await clone(t);
+  const older = { "main.js": 'process.stdout.write("older start")' };
+  const newer = { "main.js": 'process.stdout.write("start")' };
+  for (const [name, files] of Object.entries({ 1: older, 2: newer, "making-3": older })) {
+    await mkdir(tree.at(".cache", "build", name), { recursive: true });
+    await writeFile(tree.at(".cache", "build", name, "main.js"), files["main.js"]);
+  }
+  await touch(tree, ".cache/build/1/main.js", BUILT_AT - 5);
+  await touch(tree, ".cache/build/2/main.js", BUILT_AT + 5);
+  await touch(tree, ".cache/build/making-3/main.js", BUILT_AT + 8);
+  assert.equal(await whatRuns(tree), "start");
+  await touch(tree, "dist/main.js", BUILT_AT + 7);
+  assert.equal(await whatRuns(tree), "build");
+  await touch(tree, "src/main.ts", BUILT_AT + 10);
+  assert.equal(await whatRuns(tree), "source");
 });
 
 test("an editor's lock file, which leads nowhere, stops nothing", async (t) => {

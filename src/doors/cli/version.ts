@@ -1,3 +1,5 @@
+import { dirname, relative } from "node:path";
+import { fileURLToPath } from "node:url";
 import type { Command } from "commander";
 import { hasBuild, hermesCommand, installRoot, runsFromSource, VERSION, versionLine } from "../../home/paths.ts";
 import type { CliContext } from "./context.ts";
@@ -44,7 +46,7 @@ async function known({ home }: CliContext): Promise<string | null> {
 }
 
 function whatRuns({ home }: CliContext): string {
-  if (!runsFromSource()) return "the build in dist/";
+  if (!runsFromSource()) return `the build in ${relative(installRoot(), dirname(fileURLToPath(import.meta.url)))}/`;
   const stale = hasBuild() && home.override("HERMES_FROM_SOURCE") !== "1";
   return `the source in src/${stale ? "; the build in dist/ is older (npm run build updates it)" : ""}`;
 }
