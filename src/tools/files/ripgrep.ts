@@ -4,7 +4,7 @@ import { spawn } from "node:child_process";
 import { constants } from "node:fs";
 import { access } from "node:fs/promises";
 import { basename, dirname } from "node:path";
-import { z } from "zod";
+import { asRecord } from "../../kit/json.ts";
 import type { EnvironmentFiles } from "../../sandbox/environment.ts";
 import {
   type ContentQuery,
@@ -109,17 +109,32 @@ async function findLines(runRipgrep: RunRipgrep, query: ContentQuery): Promise<F
   return { lines: sortLines(collector.lines()), complete: finished !== null && finished.tooLong === 0 };
 }
 
-const Text = z.union([
-  z.object({ text: z.string() }).transform(({ text }) => text),
-  z.object({ bytes: z.string() }).transform(({ bytes }) => Buffer.from(bytes, "base64").toString("utf8")),
-]);
-const Event = z.discriminatedUnion("type", [
-  z.object({ type: z.literal("begin"), data: z.object({ path: Text }) }),
-  z.object({ type: z.literal("match"), data: z.object({ path: Text, lines: Text, line_number: z.number() }) }),
-  z.object({ type: z.literal("context"), data: z.object({ path: Text, lines: Text, line_number: z.number() }) }),
-  z.object({ type: z.literal("end"), data: z.object({ path: Text, binary_offset: z.number().nullable() }) }),
-  z.object({ type: z.literal("summary") }),
-]);
+/** One event of `rg --json`. A search brings them by the ten thousand, so they are looked at by hand: a schema takes longer than their JSON. */
+type Event =
+  | { readonly type: "begin" }
+  | { readonly type: "summary" }
+  | { readonly type: "end"; readonly path: string; readonly isBinary: boolean }
+  | { readonly type: "match" | "context"; readonly text: string; readonly line: number };
+
+function readEvent(json: string): Event {
+  const { type, data } = asRecord(JSON.parse(json));
+  const { path, lines, line_number: line, binary_offset } = asRecord(data);
+  if (type === "begin" || type === "summary") return { type };
+  if (type === "end") return { type, path: textIn(path), isBinary: binary_offset !== null };
+  if ((type === "match" || type === "context") && typeof line === "number") return { type, text: textIn(lines), line };
+  throw new Error(`ripgrep said something unknown: ${json.slice(0, 200)}`);
+}
+
+/** What is no UTF-8 comes as base64. */
+function textIn(value: unknown): string {
+  const { text, bytes } = asRecord(value);
+  if (typeof text === "string") return text;
+  if (typeof bytes === "string") return Buffer.from(bytes, "base64").toString("utf8");
+  throw new Error("ripgrep named no text");
+}
+
+/** A line of this length may stay a part of the text that it came in. */
+const SHORT = 1024;
 
 /** Turns ripgrep's events into lines, file by file. */
 function createCollector(query: ContentQuery) {
@@ -148,15 +163,16 @@ function createCollector(query: ContentQuery) {
   };
   return {
     take(json: string) {
-      const event = Event.parse(JSON.parse(json));
+      const event = readEvent(json);
       if (event.type === "begin") file = [];
       else if (event.type === "summary") summary = true;
       else if (event.type === "end") {
-        const path = plain(event.data.path);
-        if (event.data.binary_offset === null && query.accepts(path)) finishFile(path);
+        const path = plain(event.path);
+        if (!event.isBinary && query.accepts(path)) finishFile(path);
       } else {
-        const content = keepText(event.data.lines.replace(/\r?\n$/, ""));
-        file.push({ line: event.data.line_number, content, isMatch: event.type === "match" });
+        const text = event.text.replace(/\r?\n$/, "");
+        const content = text.length > SHORT ? keepText(text) : text;
+        file.push({ line: event.line, content, isMatch: event.type === "match" });
       }
     },
     isFull: () => found.length >= query.maxMatches,
@@ -190,12 +206,15 @@ async function runRecords(
     // A copy: whoever reads the output may use the same memory again.
     if (length <= MAX_RECORD) rest.push(Buffer.from(bytes));
   };
+  const take = (record: string) => {
+    if (record !== "" && failures.length === 0) onRecord(record);
+  };
   const finish = () => {
     const record = length <= MAX_RECORD ? Buffer.concat(rest).toString("utf8") : "";
     if (length > MAX_RECORD) tooLong++;
     rest = [];
     length = 0;
-    if (record !== "" && failures.length === 0) onRecord(record);
+    take(record);
   };
   const ended = await runRipgrep({
     args,
@@ -205,8 +224,12 @@ async function runRecords(
       let from = 0;
       try {
         for (let at = bytes.indexOf(mark); at !== -1; at = bytes.indexOf(mark, from)) {
-          keep(bytes.subarray(from, at));
-          finish();
+          // Most records come whole.
+          if (length === 0 && at - from <= MAX_RECORD) take(bytes.toString("utf8", from, at));
+          else {
+            keep(bytes.subarray(from, at));
+            finish();
+          }
           from = at + 1;
         }
       } catch (error) {
