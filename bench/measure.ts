@@ -1,4 +1,5 @@
 // Small tools of the benchmarks: repeat, take the median, print a row against its budget.
+import { appendFileSync } from "node:fs";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -22,6 +23,9 @@ export function row(name: string, value: string, ratio: number | null, budget: n
   if (over) process.exitCode = 1;
   const shown = ratio === null ? "" : `${ratio.toFixed(2)} x ${baseline}`;
   const limit = budget === null ? "" : `budget ${budget} x`;
+  // For the table of `npm run bench -- --table`.
+  const rows = process.env.HERMES_BENCH_ROWS;
+  if (rows) appendFileSync(rows, `${JSON.stringify({ name, value, ratio, budget, baseline, over })}\n`);
   process.stdout.write(`${name.padEnd(38)} ${value.padEnd(14)} ${shown.padEnd(26)} ${limit} ${over ? "OVER" : "ok"}\n`);
 }
 

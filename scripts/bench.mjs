@@ -1,19 +1,51 @@
 // npm run bench [-- NAME ...]: builds, then runs the benchmarks; each prints ratios against a baseline of the same run.
-import { readdirSync } from "node:fs";
+// npm run bench -- --table [NAME ...]: three runs each, and one table of them at the end.
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { projectNode, root, run, setup } from "./setup.mjs";
 
+const RUNS = 3;
+
 setup();
-const wanted = process.argv.slice(2);
+const asTable = process.argv.includes("--table");
+const wanted = process.argv.slice(2).filter((name) => name !== "--table");
 const built = await run(projectNode(), [join(root, "scripts", "build.mjs")]);
 if (built !== 0) process.exit(built);
 const files = readdirSync(join(root, "bench"))
   .filter((name) => name.endsWith(".bench.ts"))
+  .filter((name) => wanted.length === 0 || wanted.some((start) => name.startsWith(start)))
   .sort();
+const kept = mkdtempSync(join(tmpdir(), "hermes-bench-"));
+const table = [];
 let failed = 0;
 for (const file of files) {
-  if (wanted.length > 0 && !wanted.some((name) => file.startsWith(name))) continue;
-  process.stdout.write(`\n## ${file.replace(".bench.ts", "")}\n`);
-  if ((await run(projectNode(), ["--expose-gc", join(root, "bench", file)])) !== 0) failed++;
+  const runs = [];
+  for (let round = 0; round < (asTable ? RUNS : 1); round++) {
+    process.stdout.write(`\n## ${file.replace(".bench.ts", "")}\n`);
+    const rows = join(kept, `${file}-${round}`);
+    const env = { ...process.env, HERMES_BENCH_ROWS: rows };
+    if ((await run(projectNode(), ["--expose-gc", join(root, "bench", file)], { env })) !== 0) failed++;
+    runs.push(
+      existsSync(rows)
+        ? readFileSync(rows, "utf8")
+            .trim()
+            .split("\n")
+            .map((line) => JSON.parse(line))
+        : [],
+    );
+  }
+  table.push(...(runs[0] ?? []).map((first, at) => [first, ...runs.slice(1).map((rows) => rows[at])]));
+}
+rmSync(kept, { recursive: true, force: true });
+if (asTable) {
+  process.stdout.write("\n| What | Measured | Ratio | Budget |\n|---|---|---|---|\n");
+  for (const runs of table) {
+    const [{ name, baseline, budget }] = runs;
+    const ratios = runs.map((one) => (typeof one?.ratio === "number" ? one.ratio.toFixed(2) : "–")).join(" / ");
+    const limit = budget === null ? "" : `≤ ${budget}${runs.some((one) => one?.over) ? ", over" : ""}`;
+    const ratio = runs[0].ratio === null ? "" : `${ratios} × ${baseline}`;
+    process.stdout.write(`| ${name} | ${runs.map((one) => one?.value ?? "–").join(" / ")} | ${ratio} | ${limit} |\n`);
+  }
 }
 process.exitCode = failed > 0 ? 1 : 0;
