@@ -8,6 +8,7 @@ const ON_THE_WAY = [
   "doors/cli/chat.ts",
   "doors/cli/one-shot.ts",
   "agent/open.ts",
+  "skills/bounded.ts",
   "sandbox/bubblewrap.ts",
   "sandbox/leaving.ts",
   "sessions/open.ts",

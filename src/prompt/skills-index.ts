@@ -47,6 +47,7 @@ export function skillsIndex(
     "<available_skills>",
     ...lines,
     "</available_skills>",
+    ...unlisted(categories, toolNames),
     "Go on without a skill only if none of them fits.",
     ...(shown.some(({ name }) => isCompact(name))
       ? ["([names only] = listed without descriptions; these skills load like the others.)"]
@@ -54,34 +55,47 @@ export function skillsIndex(
   ].join("\n");
 }
 
+/** A list too long for a prompt shows the ones that are used most. */
+function unlisted(categories: readonly SkillCategory[], toolNames: readonly string[]): readonly string[] {
+  const count = categories.reduce((sum, { more = 0 }) => sum + more, 0);
+  if (count === 0) return [];
+  const how = toolNames.includes("skills_list")
+    ? "`skills_list(category)` names them"
+    : "`skill_view(name)` loads them too";
+  return [`${count} more skills are not listed; ${how}.`];
+}
+
 interface Shown {
   readonly name: string;
   readonly description: string;
+  readonly more: number;
   readonly skills: readonly (readonly [name: string, description: string])[];
 }
 
 /** Sorted, every name once, empty categories gone; whatever order the reader found them in. */
 function merge(categories: readonly SkillCategory[]): readonly Shown[] {
-  const found = new Map<string, { description: string; skills: Map<string, string> }>();
-  for (const { name, description, skills } of categories) {
-    const known = found.get(name) ?? { description: "", skills: new Map<string, string>() };
+  const found = new Map<string, { description: string; more: number; skills: Map<string, string> }>();
+  for (const { name, description, skills, more = 0 } of categories) {
+    const known = found.get(name) ?? { description: "", more: 0, skills: new Map<string, string>() };
     found.set(name, known);
+    known.more += more;
     known.description ||= description;
     for (const skill of skills) if (!known.skills.has(skill.name)) known.skills.set(skill.name, skill.description);
   }
   return [...found]
     .filter(([, { skills }]) => skills.size > 0)
     .sort(([a], [b]) => compareCodePoints(a, b))
-    .map(([name, { description, skills }]) => ({
+    .map(([name, { description, more, skills }]) => ({
       name,
+      more,
       description: oneLine(description),
       skills: [...skills].sort(([a], [b]) => compareCodePoints(a, b)),
     }));
 }
 
-function linesOf({ name, description, skills }: Shown): readonly string[] {
+function linesOf({ name, description, more, skills }: Shown): readonly string[] {
   return [
-    `  ${oneLine(name)}:${description === "" ? "" : ` ${description}`}`,
+    `  ${oneLine(name)}:${description === "" ? "" : ` ${description}`}${more === 0 ? "" : ` (${more} more)`}`,
     ...skills.map(([skill, text]) => {
       const short = truncateCodePoints(oneLine(text), DESCRIPTION_CHARS, "...");
       return `    - ${oneLine(skill)}${short === "" ? "" : `: ${short}`}`;

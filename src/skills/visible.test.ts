@@ -2,7 +2,10 @@ import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import { test } from "node:test";
 import { skillsHome, skillText } from "../../test/support/skills-home.ts";
+import { estimateTokens } from "../llm/usage.ts";
+import { skillsIndex } from "../prompt/skills-index.ts";
 import { fitsEnvironment, fitsOs } from "./requirements.ts";
+import { updateUsage } from "./usage.ts";
 import { clearSkillsPromptCache, indexDescription, type VisibleRequest, visibleSkills } from "./visible.ts";
 
 const request: VisibleRequest = { platform: "cli", loaded: null, os: "linux", environments: new Set() };
@@ -80,6 +83,28 @@ test("a scan without findings is kept for these very texts and this scanner, one
   await writeFile(home.paths.at("skills", "a", "SKILL.md"), skillText("a", "Fine"));
   await look("two");
   assert.notEqual(await kept(), first);
+});
+
+test("a long list is bounded: what is pinned or used stands in it, every category too, and the rest is counted", async () => {
+  const names = Array.from({ length: 400 }, (_, n) => `skills/c${n % 7}/skill-${String(n).padStart(3, "0")}/SKILL.md`);
+  const description = "Does one of the many things that somebody wrote down";
+  const home = await skillsHome(Object.fromEntries(names.map((name) => [name, description])));
+  await updateUsage(home, "skill-399", { use_count: 3 });
+  await updateUsage(home, "skill-398", { pinned: true });
+  const { categories } = await visibleSkills(home, request);
+  const listed = categories.flatMap(({ skills }) => skills.map(({ name }) => name));
+  const more = categories.reduce((sum, category) => sum + (category.more ?? 0), 0);
+  assert.equal(listed.length + more, 400);
+  assert.ok(listed.includes("skill-399") && listed.includes("skill-398"));
+  assert.ok(categories.every(({ skills }) => skills.length > 5));
+  const text = skillsIndex(categories, ["skills_list", "skill_view"], { focus: false }) ?? "";
+  assert.ok(estimateTokens(text) < 3300, `${estimateTokens(text)} tokens`);
+  assert.match(
+    text,
+    new RegExp(`^${more} more skills are not listed; .skills_list\\(category\\). names them\\.$`, "m"),
+  );
+  await clearSkillsPromptCache(home);
+  assert.deepEqual((await visibleSkills(home, request)).categories, categories);
 });
 
 const conditions: readonly (readonly [string, string, Partial<VisibleRequest>, boolean])[] = [

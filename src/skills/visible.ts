@@ -45,6 +45,8 @@ export interface SkillCategory {
   /** Empty when there is none. */
   readonly description: string;
   readonly skills: readonly { readonly name: string; readonly description: string }[];
+  /** How many more it has than are listed. */
+  readonly more?: number;
 }
 
 const INDEX_CHARS = 60;
@@ -127,7 +129,22 @@ async function select(context: SkillsContext, catalogue: Catalogue, filter: Filt
         .map(([skill, description]) => ({ name: skill, description })),
     }));
   await scan.keep();
-  return { categories, digest: catalogue.digest, warnings };
+  return { categories: await withinBudget(categories, context), digest: catalogue.digest, warnings };
+}
+
+/** Of the whole list. A hundred skills take about two thirds of it. */
+const LIST_TOKENS = 3000;
+/** So few are listed whole, whatever they are called. */
+const NEVER_TOO_MANY = 50;
+
+async function withinBudget(
+  categories: readonly SkillCategory[],
+  context: SkillsContext,
+): Promise<readonly SkillCategory[]> {
+  const count = categories.reduce((sum, { skills }) => sum + skills.length, 0);
+  if (count <= NEVER_TOO_MANY) return categories;
+  const { boundedList } = await import("./bounded.ts");
+  return boundedList(categories, context, LIST_TOKENS);
 }
 
 function isVisible(skill: Skill, { os, environments, disabled, loaded }: Filter): boolean {
