@@ -147,3 +147,15 @@ for (const [name, bytes] of [
     assert.deepEqual(await readFile(rig.at("foreign.txt")), bytes);
   });
 }
+
+test("a large file is patched like a small one, also where old_string is only similar or not there", async () => {
+  const lines = Array.from({ length: 20_000 }, (_, n) => `\tconst value${n} = compute(${n * 7}); // line ${n}`);
+  await put("large.ts", `${lines.join("\n")}\n`);
+  const old_string = "const value15000 =  compute(105000);  // line 15000";
+  const result = await run({ path: "large.ts", old_string, new_string: "const value15000 = 1;" });
+  assert.equal(result.success, true);
+  const text = await onDisk("large.ts");
+  assert.match(text, /\n\tconst value14999 = [^\n]*\n\s*const value15000 = 1;\n\tconst value15001 = /);
+  const missing = await run({ path: "large.ts", old_string: "function nowhere() {}", new_string: "x" });
+  assert.match(missing.error, /Could not find a match/);
+});

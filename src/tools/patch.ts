@@ -57,7 +57,7 @@ export async function patch(args: z.infer<typeof parameters>, ctx: ToolContext):
     if (refusal !== null) return failed(refusal);
     const path = await workspace.files.resolve(absolute);
     const request = { asked, path, old, new: replacement, replaceAll: args.replace_all ?? false };
-    return await withFileLocks([path], () => replaceInFile(request, workspace));
+    return await withFileLocks([path], () => replaceInFile(request, workspace, ctx.signal));
   } catch (error) {
     ctx.signal.throwIfAborted();
     return failed(describeFileError(error, args.path ?? "the patch"));

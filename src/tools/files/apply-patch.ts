@@ -1,7 +1,8 @@
 // patch, mode "patch": several files in one text. First all of it is tried, then all of it is done.
 import { randomBytes } from "node:crypto";
 import { dirname, join } from "node:path";
-import { fuzzyReplace, isAlreadyApplied } from "../../kit/fuzzy/replace.ts";
+import { type FuzzyResult, fuzzyReplace, isAlreadyApplied } from "../../kit/fuzzy/replace.ts";
+import { runInWorker } from "../../kit/worker.ts";
 import { findFileMark } from "../../safety/redact-known.ts";
 import { toolError, toolResult } from "../toolset/dispatch.ts";
 import { describeFileError, withFileLocks } from "./access.ts";
@@ -190,7 +191,11 @@ interface ReplaceRequest {
 }
 
 /** The caller holds the file's lock and has asked the guards. */
-export async function replaceInFile(request: ReplaceRequest, workspace: Workspace): Promise<string> {
+export async function replaceInFile(
+  request: ReplaceRequest,
+  workspace: Workspace,
+  signal: AbortSignal,
+): Promise<string> {
   const { files, activity } = workspace;
   const { asked, path } = request;
   const facts = await files.facts(path);
@@ -209,7 +214,7 @@ export async function replaceInFile(request: ReplaceRequest, workspace: Workspac
       `${mark} stands for a secret that is not shown; it is not in the file. Leave that line out of old_string and new_string.`,
     );
 
-  const result = fuzzyReplace(file.text, request.old, request.new, { replaceAll: request.replaceAll });
+  const result = await replaced(file.text, request, signal);
   if (!result.ok) {
     if (
       (result.code === "not_found" || result.code === "identical") &&
@@ -242,6 +247,24 @@ export async function replaceInFile(request: ReplaceRequest, workspace: Workspac
     lint: syntax.introduced ?? undefined,
     _warning: warnings.join(" ") || undefined,
   });
+}
+
+/** What takes longer than this takes is done elsewhere. */
+const LARGE_CHARS = 512 * 1024;
+const WORKER_LIMITS = { timeMs: 60_000, memoryMb: 512 };
+
+async function replaced(text: string, request: ReplaceRequest, signal: AbortSignal): Promise<FuzzyResult> {
+  const { old, new: replacement, replaceAll } = request;
+  if (text.length > LARGE_CHARS && !text.includes(old)) {
+    const worker = new URL("./fuzzy-worker.ts", import.meta.url);
+    const found = await runInWorker<FuzzyResult>(
+      worker,
+      { text, old, replacement, replaceAll },
+      { signal, ...WORKER_LIMITS },
+    );
+    if (found) return found;
+  }
+  return fuzzyReplace(text, old, replacement, { replaceAll });
 }
 
 export function failed(message: string, extra: Readonly<Record<string, unknown>> = {}): string {
