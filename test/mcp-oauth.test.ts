@@ -43,7 +43,7 @@ describe("a server that wants a sign-in", () => {
   test("says so as long as nobody signed in, and works afterwards; tokens are private files", async () => {
     await using rig = await hubRig({ small: entry() });
     assert.equal(rig.server("small").status.state, "needs_reauth");
-    assert.match(rig.server("small").status.reason ?? "", /wants you to sign in\. Run: hermes mcp login small/);
+    assert.match(rig.server("small").status.reason ?? "", /requires sign-in\. Run: hermes mcp login small/);
     const tokensDir = join(rig.dir, "mcp-tokens");
     const { tokensFile } = await login(settings(), loginPorts(tokensDir));
     assert.equal(tokensFile, join(tokensDir, "small.json"));
@@ -73,7 +73,7 @@ describe("a server that wants a sign-in", () => {
 
     issuer.access.clear();
     issuer.refresh.clear();
-    assert.match(await rig.call("small", "ping"), /wants you to sign in\. Run: hermes mcp login small/);
+    assert.match(await rig.call("small", "ping"), /requires sign-in\. Run: hermes mcp login small/);
   });
 
   test("calls that find the token expired at the same time share one refresh", async () => {

@@ -74,7 +74,7 @@ test("a plugin that throws, one that hands over nonsense and one without code ar
     },
   });
   const notes = conversation.conversation.notes.join("\n");
-  assert.match(notes, /Plugin "t_bad" could not be loaded: no luck\. It is left out/);
+  assert.match(notes, /Plugin "t_bad" could not be loaded: no luck\. It is skipped/);
   assert.match(notes, /Plugin "t_odd" could not be loaded: "x y" is not a valid name for a tool/);
   assert.doesNotMatch(notes, /t_py/);
   conversation.server.script({ text: "fine" });

@@ -250,7 +250,7 @@ await withEngine("podman", missingPodman, () => {
   test("an image that cannot be had is named", async () => {
     await assert.rejects(
       open({ docker_image: "localhost/not-there:latest" }),
-      /The image localhost\/not-there:latest is not there/,
+      /The image localhost\/not-there:latest is missing/,
     );
   });
 

@@ -64,8 +64,8 @@ await withEngine("bubblewrap", missingBubblewrap, () => {
     const second = await open();
     assert.equal(await remembered(), true);
     await program("echo broken >&2; exit 1");
-    await assert.rejects(second.execute(cleared("echo outside"), run), /could not be entered.*broken/s);
-    await assert.rejects(second.files.read("/etc/hostname"), /could not be entered/);
+    await assert.rejects(second.execute(cleared("echo outside"), run), /Could not enter the sandbox.*broken/s);
+    await assert.rejects(second.files.read("/etc/hostname"), /Could not enter the sandbox/);
     assert.equal(await remembered(), false);
   });
 });
