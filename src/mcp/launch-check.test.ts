@@ -11,7 +11,7 @@ const facts = (change: object = {}) => ({
   sudoPasswordSet: false,
   yolo: false,
 });
-const inline = commandLine({ command: "bash", args: ["-c", "echo hello"] });
+const inline = commandLine({ command: "bash", args: ["--norc", "-c", "echo hello"] });
 
 test("ordinary server commands are allowed", () => {
   for (const args of [["-y", "@scope/server", "/tmp"], ["server@1.0"]]) {

@@ -83,7 +83,7 @@ test("where nobody can be asked the folder is looked at only, in one line; -z st
   await using home = await strangeFolder();
   const query = await runHermes(["chat", "-q", "hello"], { home });
   assert.equal(query.code, 0);
-  assert.match(query.stderr, /project is not trusted: nothing of it loads or runs by itself\. .*hermes trust add/);
+  assert.match(query.stderr, /project is not trusted: nothing in it loads or runs on its own\. .*hermes trust add/);
   assert.doesNotMatch((await runHermes(["-z", "hello"], { home })).stderr, /trust/);
   const json = await runHermes(["chat", "-q", "hello", "--json"], { home });
   assert.match(JSON.parse(json.stdout).warnings.join("\n"), /is not trusted/);

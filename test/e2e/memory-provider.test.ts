@@ -114,7 +114,7 @@ describe("an external memory", () => {
     await using home = await tempHome({ "config.yaml": `${modelConfig(server)}memory:\n  provider: nobody\n` });
     server.script({ text: "Fine." });
     const run = await runHermes(["chat", "-q", "how are the herons?"], { home });
-    assert.match(run.stderr, /Memory provider "nobody" is not used: there is none of that name/);
+    assert.match(run.stderr, /Memory provider "nobody" is not used: there is no such provider/);
     assert.ok(toolNames(server.last.body).includes("memory"));
     const setup = await runHermes(["memory", "setup", "nobody"], { home });
     assert.equal(setup.code, 1);

@@ -131,7 +131,7 @@ test("/rollback lists, shows and goes back on the screen; hermes checkpoints kee
       (await runHermes(["checkpoints", "clear", "--yes"], { home: at })).stdout,
       "Deleted all checkpoints.\n",
     );
-    assert.match((await runHermes(["checkpoints", "status"], { home: at })).stdout, /Nothing is kept yet/);
+    assert.match((await runHermes(["checkpoints", "status"], { home: at })).stdout, /No checkpoints yet/);
     assert.equal((await runHermes(["checkpoints", "nonsense"], { home: at })).code, 2);
   } finally {
     await screen[Symbol.asyncDispose]();

@@ -149,7 +149,7 @@ await withEngine("bubblewrap", missingBubblewrap, () => {
     const answer = JSON.parse(stdout.trim().split("\n").at(-1) ?? "");
     assert.match(
       answer.warnings.join("\n"),
-      /^No sandbox \(the program bwrap is not on PATH\): commands run with all your rights/m,
+      /^No sandbox \(the program bwrap is not on PATH\): commands run with your full permissions/m,
     );
     assert.equal(await exists(join(home.osHome, "outside.txt")), true);
     const { tools } = server.requests[0]?.body ?? {};

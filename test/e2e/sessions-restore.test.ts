@@ -75,7 +75,7 @@ describe("hermes sessions backup and restore", () => {
     await writeFile(join(home.project, "notes.txt"), "not a database at all ".repeat(100));
     for (const [file, words] of [
       ["notes.txt", /notes\.txt cannot be read \(file is not a database\)/],
-      ["missing.db", /no such file .*missing\.db/],
+      ["missing.db", /no such file: .*missing\.db/],
       [home.at("state.db"), /state\.db is the database in use/],
     ] as const) {
       const { code, stderr } = await run(home, "sessions", "restore", file, "-y");

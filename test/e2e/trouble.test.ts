@@ -59,7 +59,7 @@ describe("trouble", () => {
       /terminal\.backend \(or TERMINAL_ENV\): expected one of local, .*, found "dokcer"/,
     ],
     ["terminal: [local]\n", /terminal: expected a mapping, found a list/],
-    ["terminal: { backend: modal }\n", /this version cannot use modal|terminal\.backend is modal/],
+    ["terminal: { backend: modal }\n", /this version does not support modal|terminal\.backend is modal/],
   ];
   for (const [settings, problem] of backends) {
     test(`status and config show call the backend of ${settings.trim()} invalid, and no conversation is opened with it`, async () => {
@@ -208,7 +208,7 @@ describe("trouble", () => {
     assert.doesNotMatch(stdout, /which bird/);
     const refused = await run("sessions", "delete", session_id, "--yes");
     assert.equal(refused.code, 1);
-    assert.match(refused.stderr, /state\.db cannot be written/);
+    assert.match(refused.stderr, /state\.db is not writable/);
     noStackTrace(refused.stderr);
   });
 
@@ -291,7 +291,7 @@ describe("trouble", () => {
     [
       "which hosts they reach",
       "terminal:\n  sandbox_network: [example.org, 'https://example.com/']\n",
-      /terminal\.sandbox_network: "https:\/\/example\.com\/"is not a host; use example\.com/,
+      /terminal\.sandbox_network: "https:\/\/example\.com\/" is not a host; use example\.com/,
     ],
     [
       "where they run, by a name that does not exist,",

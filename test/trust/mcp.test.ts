@@ -95,7 +95,7 @@ test("review shows a tool that came later until it is accepted, though a convers
     });
   const run = async (...words: string[]) =>
     (await runSubCommand(define, words, { home: await open(), cwd: project })).out;
-  assert.equal(await run("review", "tiny"), "The tools of tiny are as you know them.\n");
+  assert.equal(await run("review", "tiny"), "The tools of tiny have not changed.\n");
   const file = join(homeDir, "config.yaml");
   const text = await readFile(file, "utf8");
   await writeFile(file, text.replace(config({}), config({ EXTRA_TOOL: "shred" })));
@@ -106,8 +106,8 @@ test("review shows a tool that came later until it is accepted, though a convers
   const notes = [...conversation.conversation.notes, ...events.map((event) => JSON.stringify(event))].join("\n");
   assert.match(notes, /has new tools: shred\. hermes mcp review tiny shows them/);
   for (let n = 0; n < 2; n++) assert.match(await run("review", "tiny"), /^shred: new\n[\s\S]*hermes mcp accept tiny/);
-  assert.match(await run("accept", "tiny"), /accepted as they are now: shred\./);
-  assert.equal(await run("review", "tiny"), "The tools of tiny are as you know them.\n");
+  assert.match(await run("accept", "tiny"), /Accepted the current tools of tiny: shred\./);
+  assert.equal(await run("review", "tiny"), "The tools of tiny have not changed.\n");
 });
 
 test("review shows the difference, accept takes it over, and every door says that there is one", async (t) => {
@@ -138,6 +138,6 @@ test("review shows the difference, accept takes it over, and every door says tha
   assert.match(notes, /echo changed its description since you last used it/);
   assert.match(conversation.server.last.raw, /gives back/);
   assert.doesNotMatch(conversation.server.last.raw, /gives back twice/);
-  assert.match(await run("accept", "tiny"), /accepted as they are now: echo\./);
-  assert.equal(await run("review", "tiny"), "The tools of tiny are as you know them.\n");
+  assert.match(await run("accept", "tiny"), /Accepted the current tools of tiny: echo\./);
+  assert.equal(await run("review", "tiny"), "The tools of tiny have not changed.\n");
 });

@@ -223,7 +223,7 @@ describe("at a terminal", { skip: tmuxMissing() }, () => {
     await again.waitFor(/❯[\s\S]*demo/);
     for (const [args, told] of [
       [["status"], /^Model +built-in demo \(ANTHROPIC_API_KEY is set but no model is selected: hermes model\)$/m],
-      [["doctor"], /⚠ ANTHROPIC_API_KEY is set, but no model is chosen/],
+      [["doctor"], /⚠ ANTHROPIC_API_KEY is set but no model is selected/],
     ] as const)
       assert.match((await runHermes(args, { home })).stdout, told);
     const named = await runHermes(["-z", "hello", "--provider", "anthropic"], { home });

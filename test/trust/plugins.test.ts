@@ -44,7 +44,7 @@ test("rewritten it does not run until it is switched on again, and one line says
   const said = conversation.conversation.notes.join("\n");
   assert.match(
     said,
-    /"t_pinned" could not be loaded: its files changed since you switched it on.*hermes plugins enable t_pinned/,
+    /"t_pinned" could not be loaded: its files changed since you enabled it.*hermes plugins enable t_pinned/,
   );
   assert.doesNotMatch(await answerOf(conversation), /forged/);
   const { code: exit, out } = await enable(conversation);

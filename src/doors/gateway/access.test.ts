@@ -13,7 +13,7 @@ function rules(
 ) {
   return accessRules("telegram", {
     env: (name) => env[name],
-    config: { unauthorized_dm_behavior: general },
+    forStrangers: general,
     extra,
   });
 }
@@ -65,7 +65,7 @@ for (const [what, env, sender, expected] of cases)
 test("WhatsApp ids are compared in one form, and a transport that proves its sender needs no list", () => {
   const whatsapp = accessRules("whatsapp", {
     env: (name) => (name === "WHATSAPP_ALLOWED_USERS" ? "+4915" : undefined),
-    config: { unauthorized_dm_behavior: "" },
+    forStrangers: "",
     extra: {},
   });
   const source: ChatSource = { platform: "whatsapp", chat_type: "dm", chat_id: "x", user_id: "4915:2@s.whatsapp.net" };

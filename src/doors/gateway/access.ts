@@ -1,5 +1,4 @@
 // Who may talk to the agent, and which commands they may run. Everything here is decided before a stranger leaves a trace.
-import type { Config } from "../../home/config/schema.ts";
 import { type ChatSource, canonicalId } from "./chat.ts";
 
 /** What is written down about access to one platform. */
@@ -19,7 +18,8 @@ interface AccessRules {
 
 interface RuleSources {
   env(name: string): string | undefined;
-  readonly config: Pick<Config, "unauthorized_dm_behavior">;
+  /** What the settings say about strangers on every platform; empty: nothing. */
+  readonly forStrangers: string;
   /** `platforms.<name>.extra` */
   readonly extra: Readonly<Record<string, unknown>>;
   readonly trustsTransport?: boolean;
@@ -28,7 +28,7 @@ interface RuleSources {
 /** The rules as the environment and the settings have them now. */
 export function accessRules(
   platform: string,
-  { env, config, extra, trustsTransport = false }: RuleSources,
+  { env, forStrangers, extra, trustsTransport = false }: RuleSources,
 ): AccessRules {
   const own = (name: string) => env(`${platform.toUpperCase()}_${name}`);
   const allowedChats = idsIn(own("GROUP_ALLOWED_CHATS"));
@@ -37,13 +37,12 @@ export function accessRules(
   const allowedEverywhere = idsIn(env("GATEWAY_ALLOWED_USERS"));
   const hasList = [allowedChats, allowedUsers, allowedInGroups, allowedEverywhere].some(({ size }) => size > 0);
   const said = [own("UNAUTHORIZED_DM_BEHAVIOR"), extra.unauthorized_dm_behavior].find(isBehaviour);
-  const general = config.unauthorized_dm_behavior;
   return {
     ...{ trustsTransport, allowedChats, allowedUsers, allowedInGroups, allowedEverywhere },
     allowAll: isOn(own("ALLOW_ALL_USERS")),
     allowAllEverywhere: isOn(env("GATEWAY_ALLOW_ALL_USERS")),
     allowBots: botRule(own("ALLOW_BOTS")),
-    strangersInDms: said ?? (isBehaviour(general) ? general : hasList ? "ignore" : "pair"),
+    strangersInDms: said ?? (isBehaviour(forStrangers) ? forStrangers : hasList ? "ignore" : "pair"),
   };
 }
 
