@@ -270,7 +270,7 @@ function applyOutput(command: Command, root: Command): void {
 
 /** In the user's language; behind it stands what commander adds about values. */
 function described(text: string): string {
-  const added = / \((?:choices|default|preset): [^\n]*\)$/.exec(text)?.index ?? text.length;
+  const added = / \((?:choices|default|preset): (?:(?! \()[^\n])*\)$/.exec(text)?.index ?? text.length;
   return said(text.slice(0, added)) + text.slice(added);
 }
 

@@ -52,5 +52,6 @@ export function isShared({ chat_type: type, thread_id: thread }: ChatSource, set
 /** WhatsApp writes one person in many ways: `+49…`, `49…:3@s.whatsapp.net`. Groups keep their whole id. */
 export function canonicalId(platform: string, id: string | undefined): string | undefined {
   if (!id || !platform.startsWith("whatsapp") || id.endsWith("@g.us")) return id || undefined;
-  return id.trim().replace(/^\+/, "").replace(/@.*$/, "").replace(/:\d+$/, "");
+  const [person = ""] = id.trim().split("@");
+  return person.replace(/^\+/, "").split(":")[0];
 }
