@@ -7,6 +7,7 @@ import { enableCompileCache } from "node:module";
 import { dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { hotAndCold, LAZY } from "./hot-and-cold.mjs";
+import { isPlainCell } from "./plain-cells.mjs";
 import { projectNode, root, run, setup } from "./setup.mjs";
 
 const toRun = process.argv.includes("--to-run");
@@ -140,6 +141,55 @@ const commanderAlone = {
   },
 };
 
+/**
+ * The package that draws the screen makes its expressions for all of Unicode when it is loaded, a third of the way to a usable input line. In the
+ * build each is made when it is first asked, and what every screen consists of (letters, lines, arrows) is measured without them.
+ */
+const unicodeOnDemand = {
+  name: "unicode-on-demand",
+  setup(bundler) {
+    bundler.onLoad(
+      { filter: /[\\/]pi-tui[\\/]dist[\\/](?:utils|autocomplete|components[\\/]editor)\.js$/ },
+      async ({ path }) => {
+        const text = await readFile(path, "utf8");
+        const contents = text
+          .replace(/^((?:export )?const \w+ = )\/(.*\\p\{.*)\/([a-z]+);$/gm, '$1__expression(String.raw`$2`, "$3");')
+          .replace(/^((?:export )?const \w+ = )new RegExp\((`.*`), "([a-z]+)"\);$/gm, '$1__expression($2, "$3");')
+          .replace(/^(const \w+ = )new RegExp\((`.*`), "[a-z]+"\)\.source;$/gm, "$1$2;")
+          .replace(/^(const \w+ = )new Intl\.Segmenter\(undefined, (\{.*\})\);$/gm, "$1__segmenter($2);")
+          .replace("    // Calculate width\n", "    if (__arePlain(clean)) return clean.length;\n$&")
+          .replace(
+            "    // Some marks occupy cells even",
+            "    if (segment.length === 1 && __isPlain(segment.charCodeAt(0))) return 1;\n$&",
+          );
+        const expected = path.endsWith("utils.js")
+          ? ["__expression(", "__segmenter(", "__isPlain(", "__arePlain("]
+          : ["__expression("];
+        const missing = expected.filter((part) => !contents.includes(part));
+        if (missing.length > 0) throw new Error(`${path} is written in another way now: ${missing.join(" ")}`);
+        return { contents: `${UNICODE_ON_DEMAND}\n${contents}`, loader: "js" };
+      },
+    );
+  },
+};
+
+const UNICODE_ON_DEMAND = `
+class __Expression {
+  constructor(source, flags) { this.source = source; this.flags = flags; }
+  get made() { return (this.kept ??= new RegExp(this.source, this.flags)); }
+  test(text) { return this.made.test(text); }
+  exec(text) { return this.made.exec(text); }
+  [Symbol.match](text) { return this.made[Symbol.match](text); }
+  [Symbol.replace](text, by) { return this.made[Symbol.replace](text, by); }
+  [Symbol.search](text) { return this.made[Symbol.search](text); }
+  [Symbol.split](text, limit) { return this.made[Symbol.split](text, limit); }
+}
+const __expression = (source, flags) => new __Expression(source, flags);
+const __segmenter = (options) => { let made; return { segment: (text) => (made ??= new Intl.Segmenter(undefined, options)).segment(text) }; };
+const __isPlain = ${isPlainCell};
+const __arePlain = (text) => { for (let at = 0; at < text.length; at++) if (!__isPlain(text.charCodeAt(at))) return false; return true; };
+`;
+
 /** A CommonJS package that is a file of its own exports nothing but `default` there; Node gives it its names as well. */
 function namesOfPackages(source) {
   const named =
@@ -191,7 +241,7 @@ const result = await build({
   minify: true,
   legalComments: "none",
   external: ["@lydell/node-pty", "@vscode/ripgrep", "playwright-core"],
-  plugins: [toolIndex, lazyInside, englishOnly, commanderAlone],
+  plugins: [toolIndex, lazyInside, englishOnly, commanderAlone, unicodeOnDemand],
   metafile: true,
   write: false,
   logLevel: "warning",
