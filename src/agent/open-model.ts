@@ -4,6 +4,7 @@ import type { Config } from "../home/config/schema.ts";
 import type { OpenHome } from "../home/open.ts";
 import { hermesCommand } from "../home/paths.ts";
 import { type Clock, systemClock } from "../kit/clock.ts";
+import { shortFetch } from "../kit/http.ts";
 import { learnedWindows } from "../llm/catalogue/context-length.ts";
 import { type Price, priceOf } from "../llm/catalogue/prices.ts";
 import { useKeptFacts } from "../llm/catalogue/published-facts.ts";
@@ -166,16 +167,16 @@ async function localHelp(runtime: RuntimeProvider, requested: string | undefined
     if (runtime.provider !== "custom" || runtime.apiMode === "anthropic_messages") return {};
     return {
       lastResort: async (...question) =>
-        (await import("../llm/providers/local.ts")).probeListedModel(...question, { fetch }),
+        (await import("../llm/providers/local.ts")).probeListedModel(...question, { fetch: shortFetch }),
     };
   }
   const { listEndpointModels, probeLocalModel } = await import("../llm/providers/local.ts");
-  const offered = runtime.model || requested ? null : await listEndpointModels(runtime.baseUrl, { fetch });
+  const offered = runtime.model || requested ? null : await listEndpointModels(runtime.baseUrl, { fetch: shortFetch });
   const [only] = offered?.ok && offered.models.length === 1 ? offered.models : [];
   if (offered && !only) throw noModelAt(runtime, offered);
   return {
     ...(only ? { model: only } : {}),
-    probe: (asked, model) => probeLocalModel(asked, model, { fetch }),
+    probe: (asked, model) => probeLocalModel(asked, model, { fetch: shortFetch }),
   };
 }
 

@@ -99,8 +99,30 @@ export async function* readBody(incoming: IncomingMessage, maxBytes: number): As
 /** What an answer that is read as a whole may hold. A megabyte of zeros on the wire is a gigabyte in memory. */
 export const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 
+/** As much of `fetch` as a short question takes; the built-in one satisfies it too. */
+export type ShortFetch = (
+  url: string,
+  init: {
+    readonly method: string;
+    readonly headers: Record<string, string>;
+    readonly body?: string;
+    readonly signal: AbortSignal;
+    readonly redirect: "error";
+  },
+) => Promise<{ readonly ok: boolean; readonly status: number; readonly body: AsyncIterable<Uint8Array> | null }>;
+
+/** Without the 24 ms and 20 MB that the built-in fetch costs with its first call. A redirect is an answer that is not ok. */
+export const shortFetch: ShortFetch = async (url, { redirect: _, ...options }) => {
+  const incoming = await sendRequest(new URL(url), options);
+  const status = incoming.statusCode ?? 0;
+  return { ok: status >= 200 && status < 300, status, body: readBody(incoming, MAX_ANSWER_BYTES) };
+};
+
 /** The text of an answer of `fetch`, which unpacks without a limit. */
-export async function textOf(response: Response, maxBytes: number): Promise<string> {
+export async function textOf(
+  response: { readonly body: AsyncIterable<Uint8Array> | null },
+  maxBytes: number,
+): Promise<string> {
   const parts: Uint8Array[] = [];
   for await (const part of limited(response.body ?? [], maxBytes)) parts.push(part);
   return Buffer.concat(parts).toString("utf8");

@@ -2,7 +2,7 @@
 // Every question has two seconds; a failed one is remembered word for word, because "wrong port" is the usual reason.
 
 import { messageOf } from "../../kit/errors.ts";
-import { MAX_ANSWER_BYTES, textOf } from "../../kit/http.ts";
+import { MAX_ANSWER_BYTES, type ShortFetch, textOf } from "../../kit/http.ts";
 import { isLocalEndpoint } from "./hosts.ts";
 import type { RuntimeProvider } from "./resolve.ts";
 import { mapping } from "./settings.ts";
@@ -12,7 +12,7 @@ import type { ProbedModel } from "./target.ts";
 export type LocalServer = "lmstudio" | "ollama" | "llamacpp" | "vllm";
 
 interface ProbePorts {
-  readonly fetch: typeof globalThis.fetch;
+  readonly fetch: ShortFetch;
   readonly apiKey?: string;
   readonly signal?: AbortSignal;
   /** Default 2,000. */
@@ -161,7 +161,7 @@ async function ask(url: string, ports: ProbePorts, body?: unknown): Promise<Answ
         ...(apiKey && apiKey !== NO_KEY && apiKey !== LMSTUDIO_KEY ? { authorization: `Bearer ${apiKey}` } : {}),
         ...(body === undefined ? {} : { "content-type": "application/json" }),
       },
-      body: JSON.stringify(body),
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
     const text = await textOf(response, MAX_ANSWER_BYTES);
     if (!response.ok) return { ok: false, attempt: `${method} ${url}: HTTP ${response.status}` };
