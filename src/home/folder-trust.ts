@@ -54,15 +54,20 @@ export class FolderTrust {
 
   standing(cwd: string): FolderStanding {
     const folder = rootOf(realPath(cwd));
+    return this.#known(folder) ?? { folder, standing: this.#isTooWide(folder) ? "never" : "unknown", decidedAt: null };
+  }
+
+  /** Asked for each file that is read: what stands in no list is not looked at further. */
+  isTrusted(cwd: string): boolean {
+    return this.#known(rootOf(realPath(cwd)))?.standing === "trusted";
+  }
+
+  #known(folder: string): FolderStanding | null {
     const workspace = realPath(this.#paths.at("workspace"));
     if (isWithin(folder, workspace)) return { folder, standing: "trusted", decidedAt: null };
     const decided = this.#decided(folder) ?? this.#decided(mainTreeOf(folder));
-    if (decided) return { folder, standing: decided.lookOnly ? "look only" : "trusted", decidedAt: decided.path };
-    return { folder, standing: this.#isTooWide(folder) ? "never" : "unknown", decidedAt: null };
-  }
-
-  isTrusted(cwd: string): boolean {
-    return this.standing(cwd).standing === "trusted";
+    if (!decided) return null;
+    return { folder, standing: decided.lookOnly ? "look only" : "trusted", decidedAt: decided.path };
   }
 
   /** Throws a `UserError` for folders that hold everything. */

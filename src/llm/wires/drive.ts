@@ -34,12 +34,13 @@ export interface Assembler {
 }
 
 async function* drive(
-  protocol: Protocol,
+  mode: ApiMode,
   request: ModelRequest,
   signal: AbortSignal,
   ports: WirePorts,
   onSend?: (sent: SentBody) => void,
 ): AsyncGenerator<ModelEvent> {
+  const protocol = await PROTOCOLS[mode]();
   const rendered = protocol.render(request);
   const sent = writeBody(rendered.body);
   const assembler = protocol.begin(request);
@@ -60,7 +61,8 @@ async function* drive(
     try {
       if (answer.streamed) {
         for await (const event of answer.events()) {
-          yield* assembler.push(event);
+          // Not `yield*`, which goes three times around the queue of promises for each word.
+          for (const one of assembler.push(event)) yield one;
           if (assembler.finished) break;
         }
       } else yield* assembler.whole(await answer.whole());
@@ -179,9 +181,7 @@ const PROTOCOLS: Readonly<Record<ApiMode, () => Promise<Protocol>>> = {
 /** The wire of an API mode. Its module is loaded with the first request. */
 export function createWire(mode: ApiMode, ports: WirePorts): RenderingWire {
   return {
-    async *stream(request, signal, onSend) {
-      yield* drive(await PROTOCOLS[mode](), request, signal, ports, onSend);
-    },
+    stream: (request, signal, onSend) => drive(mode, request, signal, ports, onSend),
     async render(request) {
       return (await PROTOCOLS[mode]()).render(request);
     },
