@@ -91,6 +91,8 @@ test("a home moves to another place through backup and import", async () => {
   await hermes(home, 0, "-z", "hello", "--provider", "demo");
   const file = join(home.osHome, "moved.zip");
   assert.match((await hermes(home, 0, "backup", "-o", file)).out, /1 database/);
+  // A slash at the end names a folder, also one that does not exist yet.
+  assert.match((await hermes(home, 0, "backup", "-o", `${file}.d/`)).out, /\.d\/hermes-backup-\d{4}-.*\.zip/);
   await using other = await tempHome();
   const { out } = await hermes(other, 0, "import", file);
   assert.match(out, /✓ Restored \d+ files \(1 database\)/);

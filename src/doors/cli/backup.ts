@@ -1,5 +1,5 @@
 // `hermes backup` and `hermes import`: a home as one file, and back.
-import { readFile } from "node:fs/promises";
+import { mkdir, readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import type { Command } from "commander";
 import { NEW_CONFIG } from "../../home/config/schema.ts";
@@ -59,6 +59,7 @@ async function targetOf(output: string | undefined, ctx: CliContext): Promise<st
   const name = `hermes-backup-${stamp(ctx, "-")}.zip`;
   if (output === undefined) return join(ctx.home.osHome, name);
   const path = resolve(ctx.cwd, output);
+  if (/[\\/]$/.test(output)) await mkdir(path, { recursive: true });
   return (await isDirectory(path)) ? join(path, name) : path;
 }
 

@@ -14,7 +14,7 @@ export function define(command: Command, ctx: CliContext): void {
     .addHelpText(
       "after",
       `
-Set it up once:
+Set it up once; create the folder if it does not exist:
   bash  hermes completion bash > ~/.local/share/bash-completion/completions/hermes
   zsh   hermes completion zsh > "\${fpath[1]}/_hermes"
   fish  hermes completion fish > ~/.config/fish/completions/hermes.fish`,
