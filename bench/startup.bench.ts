@@ -25,12 +25,12 @@ async function wall(args: readonly string[]): Promise<number> {
   return performance.now() - begin;
 }
 
-const firstRequest = { ms: 0, mb: 0 };
+let peaks: number[] = [];
 async function oneShot(of = home): Promise<number> {
   const arrived = Promise.withResolvers<number>();
   server.otherwise(async () => {
     arrived.resolve(performance.now());
-    if (of === home) firstRequest.mb = Math.max(firstRequest.mb, (await peakMb(child.pid ?? 0)) ?? 0);
+    if (of === home) peaks.push((await peakMb(child.pid ?? 0)) ?? 0);
     return { text: "pong" };
   });
   const begin = performance.now();
@@ -68,7 +68,7 @@ const bare = await repeat(ROUNDS, () => wall(["-e", "0"]));
 row("bare node start", `${bare.toFixed(1)} ms`, null, null, "");
 const version = await repeat(ROUNDS, () => wall([launcher, "--version"]));
 row("hermes --version", `${version.toFixed(1)} ms`, version / bare, 2, "bare node");
-firstRequest.mb = 0; // the first runs have no code kept yet
+peaks = []; // the first runs have no code kept yet
 // Turn and turn about: the load of the machine is the same for both.
 const inside: number[] = [];
 const first = await repeat(ROUNDS, async () => {
@@ -86,5 +86,5 @@ row(
   `bare node (${bareCpu.toFixed(0)} ms)`,
 );
 row("the same in a home with a sandbox", `${median(inside).toFixed(1)} ms`, median(inside) / first, 1.5, "no sandbox");
-row("hermes -z: peak RSS at first request", `${firstRequest.mb.toFixed(0)} MB`, firstRequest.mb / 70, 1, "70 MB");
+row("hermes -z: peak RSS at first request", `${median(peaks).toFixed(0)} MB`, median(peaks) / 70, 1, "70 MB");
 await server.close();
