@@ -39,6 +39,7 @@ test("a shell that outlives its child on the way to its end says nothing about i
   await states(/S/);
   // The child dies while its shell cannot look.
   process.kill(pid, "SIGSTOP");
+  while (!/\) T /.test(await readFile(`/proc/${pid}/stat`, "utf8"))) await pause(5);
   process.kill(-pid, "SIGTERM");
   await states(/^Z$/);
   process.kill(pid, "SIGCONT");
