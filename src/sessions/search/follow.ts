@@ -284,25 +284,24 @@ function readNumbers(bytes: Uint8Array | null): readonly number[] {
   return numbers;
 }
 
-/** One transaction on the index; while another process has it, we wait without stopping everything else. */
+/**
+ * One transaction on the index. While another process has it, or writes messages that the work looks at, we wait without stopping everything
+ * else, and begin again.
+ */
 async function write(core: StoreCore, { db }: Followed, work: () => void): Promise<void> {
   for (let waited = 0; ; ) {
     try {
       db.exec("BEGIN IMMEDIATE");
-      break;
+      work();
+      db.exec("COMMIT");
+      return;
     } catch (error) {
+      if (db.isTransaction) db.exec("ROLLBACK");
       if (!isBusy(error) || waited > PATIENCE_MS) throw error;
       const pause = 20 + core.clock.random() * 80;
       waited += pause + BUSY_TIMEOUT_MS;
       await core.clock.sleep(pause);
     }
-  }
-  try {
-    work();
-    db.exec("COMMIT");
-  } catch (error) {
-    if (db.isTransaction) db.exec("ROLLBACK");
-    throw error;
   }
 }
 
