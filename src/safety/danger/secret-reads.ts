@@ -192,7 +192,8 @@ const serves = tableRule("", SERVERS);
 
 /** Whoever asks gets what lies in the folder. */
 function servesSecrets(invocation: Invocation, scene: Scene): boolean {
-  if (!serves.matches({ ...scene, invocations: [invocation], named: () => [invocation] })) return false;
+  // A scene of its own: looking at the whole line for each of its commands would grow with its square.
+  if (!serves.matches({ ...scene, invocations: [invocation], pipelines: [], named: () => [invocation] })) return false;
   const folders = [".", ...argTexts(invocation).flatMap(namesIn)].map((name) => pathOf(name, invocation, scene));
   const copies = scene.homes.secretCopies ?? [];
   return folders.some((folder) => isSecret(folder, scene) || copies.some((copy) => copy.startsWith(`${folder}/`)));
