@@ -4,8 +4,9 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { performance } from "node:perf_hooks";
 import pty from "@lydell/node-pty";
-import { environmentFor, repository } from "../test/support/run-hermes.ts";
-import { tempHome } from "../test/support/temp-home.ts";
+import { ModelServer } from "../test/support/model-server/server.ts";
+import { environmentFor, repository, runHermes, sourceLauncher } from "../test/support/run-hermes.ts";
+import { modelConfig, tempHome } from "../test/support/temp-home.ts";
 import { repeat, row } from "./measure.ts";
 
 const ROUNDS = 11;
@@ -61,3 +62,39 @@ await usableInput({ leave: true });
 const bare = await repeat(ROUNDS, bareStart);
 const ready = await repeat(ROUNDS, usableInput);
 row("interactive: launch to usable input", `${ready.toFixed(1)} ms`, ready / bare, 4.5, "bare node");
+
+const server = await ModelServer.start();
+await using talking = await tempHome({ "config.yaml": modelConfig(server) });
+await runHermes(["trust", "add", talking.project], { home: talking, launcher: sourceLauncher });
+
+/** Milliseconds until a message that was typed at once, with its Enter, is at the model. */
+async function firstRequest({ leave = false } = {}): Promise<number> {
+  const arrived = Promise.withResolvers<number>();
+  server.otherwise(async () => {
+    arrived.resolve(performance.now());
+    return { text: "pong" };
+  });
+  const begin = performance.now();
+  const child = pty.spawn(process.execPath, [join(repository, "bin", "hermes.mjs")], {
+    ...{ cols: 100, rows: 30, cwd: talking.project },
+    env: { ...environmentFor({ home: talking, env: { HERMES_FROM_SOURCE: "0" } }), TERM: "xterm-256color" },
+  });
+  const ended = new Promise<void>((resolve) => child.onExit(() => resolve()));
+  child.write("ping\r");
+  const limit = setTimeout(() => arrived.reject(new Error("no request within 20 s")), 20_000);
+  try {
+    const took = (await arrived.promise) - begin;
+    for (const [key, ms] of leave ? LEAVING : []) setTimeout(() => child.write(key), ms);
+    setTimeout(() => child.kill("SIGKILL"), leave ? 5000 : 0).unref();
+    await ended;
+    return took;
+  } finally {
+    clearTimeout(limit);
+  }
+}
+
+await firstRequest({ leave: true });
+await firstRequest({ leave: true });
+const first = await repeat(ROUNDS, firstRequest);
+row("interactive: launch to first request", `${first.toFixed(1)} ms`, first / bare, 6.5, "bare node");
+await server.close();
