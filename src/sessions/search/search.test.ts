@@ -228,3 +228,18 @@ test("OR and NOT between terms mean the same on the trigram index and row by row
     }),
   );
 });
+
+test("a long run of one letter is found and shown without effort that grows with its square", { timeout: 60_000 }, async (t) => {
+  const { store } = await temporaryStore(t);
+  await store.create({ id: "s1" });
+  await store.append("s1", [
+    { role: "user", content: `zebra ${"a".repeat(400_000)} tail` },
+    { role: "assistant", content: "牙".repeat(200_000) },
+  ]);
+  for (const query of ["aaa", "a".repeat(56), "牙牙牙牙", "zebra"]) {
+    const { hits } = await store.search(query);
+    assert.equal(hits.length, 1, query);
+    assert.match(hits[0]?.snippet ?? "", />>>/);
+    assert.ok((hits[0]?.snippet.length ?? 0) < 1000);
+  }
+});

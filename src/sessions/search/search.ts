@@ -143,7 +143,7 @@ async function matchOnce(
   // FTS5 sorts by rank itself, so only rows of the page pay for their snippet; in any other order all rows would.
   const snippet =
     sort === null && withSnippets
-      ? `snippet(${table}, -1, '${MARK_START}', '${MARK_END}', '${CUT}', ${SNIPPET_TOKENS})`
+      ? `CASE WHEN ${SIZE} <= ${SNIPPET_CHARS} THEN snippet(${table}, -1, '${MARK_START}', '${MARK_END}', '${CUT}', ${SNIPPET_TOKENS}) END`
       : "NULL";
   const rows = await core.read(() =>
     core.db.all<{ id: number; timestamp: number; rank: number; snippet: string | null }>(
@@ -208,6 +208,10 @@ function describe(gap: { after: number; upTo: number }): { percent: number; note
 type IndexTable = "messages_fts" | "messages_fts_trigram";
 
 const SNIPPET_TOKENS = 40;
+/** SQLite weighs each hit of a message against every other: a long run of one letter would take it hours. */
+const SNIPPET_CHARS = 2000;
+const SNIPPET_HITS = 64;
+const SIZE = "COALESCE(length(m.content), 0) + COALESCE(length(m.tool_calls), 0)";
 const CONTEXT_CHARS = 200;
 /** A code point has four bytes at most. */
 const CONTEXT_BYTES = 4 * CONTEXT_CHARS;
@@ -234,6 +238,7 @@ interface HitRow {
   readonly started_at: number;
   readonly compacted: number;
   readonly in_parts: number;
+  readonly size: number;
   readonly before: number | null;
   readonly after: number | null;
 }
@@ -289,7 +294,7 @@ function hitRows(core: StoreCore, page: readonly Found[], withNeighbours: boolea
   return core.db.all<HitRow>(
     `SELECT m.id, m.session_id, m.role, m.tool_name, m.timestamp, s.source, s.model, s.started_at,
        ${messageColumns.has("compacted") ? "m.compacted" : "0"} AS compacted,
-       m.content IS NOT NULL AND unicode(m.content) IS NULL AS in_parts,
+       m.content IS NOT NULL AND unicode(m.content) IS NULL AS in_parts, ${SIZE} AS size,
        ${neighbour("<", "DESC")} AS before, ${neighbour(">", "ASC")} AS after
      FROM json_each(?) CROSS JOIN messages m ON m.id = json_each.value CROSS JOIN sessions s ON s.id = m.session_id`,
     JSON.stringify(page.map((found) => found.id)),
@@ -313,10 +318,9 @@ function shortContents(core: StoreCore, ids: readonly number[]): Map<number, { r
 }
 
 function snippetOf(core: StoreCore, found: Found, row: HitRow, terms: readonly string[]): string {
-  if (found.match && row.in_parts === 0) {
-    const made = found.snippet ?? indexSnippet(core, found.id, found.match);
-    if (made) return made;
-  }
+  const fromIndex = () => found.snippet ?? (found.match ? indexSnippet(core, found.id, found.match) : null);
+  const made = row.in_parts === 0 && row.size <= SNIPPET_CHARS ? fromIndex() : null;
+  if (made) return made;
   const whole = core.db.get<{ content: Uint8Array | null; tool_name: string | null; tool_calls: string | null }>(
     "SELECT CAST(content AS BLOB) AS content, tool_name, tool_calls FROM messages WHERE id = ?",
     found.id,
@@ -324,7 +328,18 @@ function snippetOf(core: StoreCore, found: Found, row: HitRow, terms: readonly s
   const text = plainText(whole?.content ?? null, core.log);
   const lower = text.toLowerCase();
   const inText = terms.some((term) => lower.includes(term.toLowerCase()));
+  const isLong = row.in_parts === 0 && row.size > SNIPPET_CHARS;
+  const best = isLong && hitsIn(`${lower} ${whole?.tool_calls ?? ""}`, terms) <= SNIPPET_HITS ? fromIndex() : null;
+  if (best && best.length <= SNIPPET_CHARS) return best;
   return makeSnippet(inText ? text : [text, whole?.tool_name, whole?.tool_calls].filter(Boolean).join(" "), terms);
+}
+
+/** How often any of the terms occurs, as far as it matters. */
+function hitsIn(lower: string, terms: readonly string[]): number {
+  let hits = 0;
+  for (const term of terms.map((one) => one.toLowerCase()).filter((one) => one !== ""))
+    for (let at = lower.indexOf(term); at !== -1 && hits <= SNIPPET_HITS; at = lower.indexOf(term, at + 1)) hits++;
+  return hits;
 }
 
 function indexSnippet(core: StoreCore, id: number, { table, expression }: NonNullable<Found["match"]>): string | null {
