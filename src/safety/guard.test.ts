@@ -83,7 +83,7 @@ test("a no tells the model why, and not to try again; silence is a no", async ()
   const denied = await decide(DANGEROUS);
   assert.equal(denied.approved, false);
   assert.equal(denied.outcome, "denied");
-  assert.match(denied.message, /keep the build.*Do not try it again, do not rephrase/);
+  assert.match(denied.message, /keep the build\..*Do not try it again as it is: do what the user said instead/);
   answer({ choice: "deny", timedOut: true });
   const silent = await decide(DANGEROUS);
   assert.equal(silent.outcome, "timeout");

@@ -404,7 +404,9 @@ const UNATTENDED: Readonly<Record<string, readonly [situation: string, setting: 
 
 function deniedMessage(key: string, reason: string | undefined): string {
   const why = reason?.trim() ? ` Reason: ${reason.trim().replace(/([^.!?])$/, "$1.")}` : "";
-  return `DENIED: the user refused this command (${key}).${why} ${NO_RETRY}`;
+  const next =
+    why === "" ? NO_RETRY : `${DO_NOT_RETRY} as it is: do what the user said instead, and ask if that is not clear.`;
+  return `DENIED: the user refused this command (${key}).${why} ${next}`;
 }
 
 const timeoutMessage = (key: string) => `DENIED: nobody answered in time, and silence is a no (${key}). ${NO_RETRY}`;

@@ -229,7 +229,9 @@ test("OR and NOT between terms mean the same on the trigram index and row by row
   );
 });
 
-test("a long run of one letter is found and shown without effort that grows with its square", { timeout: 60_000 }, async (t) => {
+test("a long run of one letter is found and shown without effort that grows with its square", {
+  timeout: 60_000,
+}, async (t) => {
   const { store } = await temporaryStore(t);
   await store.create({ id: "s1" });
   await store.append("s1", [
