@@ -88,11 +88,17 @@ const LIMITS = {
 /** What helps against a file that is too much at once. An export is in order of time, so parents come first. */
 const SPLIT = "cut the file into smaller ones at line ends, as `split -l 100 FILE part-` does, and import each";
 
-const messageSchema = z.looseObject({ role: z.string().min(1), timestamp: z.number().optional() });
+/** Unix seconds that a calendar has a day for. */
+const time = z.number().min(0).max(253_402_300_799);
+const messageSchema = z.looseObject({
+  role: z.string().regex(/^[a-z_]{1,40}$/),
+  timestamp: time.optional(),
+});
 const sessionSchema = z.looseObject({
-  id: z.string().min(1).max(200),
+  // An id is shown, typed and the name of files.
+  id: z.string().regex(/^[^\p{Cc}\p{Cf}\p{Zl}\p{Zp}/\\]{1,200}$/u),
   source: z.string().min(1).optional(),
-  started_at: z.number().optional(),
+  started_at: time.optional(),
   title: z.string().nullish(),
   parent_session_id: z.string().nullish(),
   messages: z.array(messageSchema).max(LIMITS.messagesPerSession).default([]),
