@@ -133,7 +133,11 @@ function weigh({ body, raw }: RecordedRequest, home: TempHome): readonly Piece[]
   return [...blocks, ...tools, weighed("framing", JSON.stringify({ ...bare, tools: wrappers }), budget.framing)];
 }
 
-const weighed = (name: string, text: string, most: number): Piece => ({ name, tokens: countTokens(text), most });
+/** The letters of a temporary folder are drawn by lot and weigh more than those of a home. */
+const weighed = (name: string, text: string, most: number): Piece => {
+  const settled = text.replace(/\/[\w/.-]*?hermes-[a-z]+-\w{6}/g, "/home/user");
+  return { name, tokens: countTokens(settled), most };
+};
 
 /** Cut where the stored stamp says that one block ends and the next begins. */
 function blocksOf(system: string, home: TempHome): readonly (readonly [id: string, text: string])[] {
