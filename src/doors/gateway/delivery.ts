@@ -1,6 +1,6 @@
 // Sends what is promised in the name of one bot, part by part. Whatever happens, the row in the store says what is known about it.
 import type { Logger } from "../../home/log.ts";
-import type { Clock } from "../../kit/clock.ts";
+import { type Clock, joinSignals } from "../../kit/clock.ts";
 import { LaneMovedError } from "../../sessions/store.ts";
 import type { BotLease, OutboxRow, SendOutcome, WorkStore } from "../../sessions/work.ts";
 import type { ChatTarget, OutgoingFile, PlatformAdapter, PlatformEntry, SendResult } from "./contract.ts";
@@ -100,9 +100,10 @@ export class Delivery {
     const wait =
       next === null ? this.#timers.poll : Math.min(this.#timers.poll, Math.max(0.02, next - clock.now() / 1000));
     const pause = new AbortController();
-    const over = AbortSignal.any([pause.signal, this.#over.signal]);
-    await Promise.race([this.#woken, clock.sleep(wait * 1000, over).catch(() => undefined)]);
+    const over = joinSignals(pause.signal, this.#over.signal);
+    await Promise.race([this.#woken, clock.sleep(wait * 1000, over.signal).catch(() => undefined)]);
     pause.abort();
+    over.release();
   }
 
   async #send(row: OutboxRow): Promise<void> {
