@@ -69,6 +69,32 @@ export async function loadTools(log) {
   },
 };
 
+/** The same for the folders of platforms: their entries are part of the gateway, what they open waits for its first use. */
+const platformIndex = {
+  name: "platform-index",
+  setup(bundler) {
+    const folder = join(root, "src", "doors", "gateway");
+    bundler.onLoad({ filter: /[\\/]gateway[\\/]registry\.ts$/ }, () => {
+      const names = readdirSync(join(folder, "platforms"))
+        .filter((name) => !name.includes("."))
+        .sort();
+      const imports = names.map((name, at) => `import { entry as entry${at} } from "./platforms/${name}/entry.ts";`);
+      const entries = names.map((_, at) => `entry${at}`).join(", ");
+      const contents = `${imports.join("\n")}\nexport async function builtinPlatforms() { return [${entries}]; }\n`;
+      return { contents, loader: "ts", resolveDir: folder };
+    });
+  },
+};
+
+/** What adapters import is installed when the platform is set up. */
+const platformPackages = readdirSync(join(root, "src", "doors", "gateway", "platforms"), { recursive: true })
+  .filter((file) => file.endsWith("entry.ts"))
+  .flatMap((file) => {
+    const text = readFileSync(join(root, "src", "doors", "gateway", "platforms", file), "utf8");
+    const listed = /packages: \{([^}]*)\}/.exec(text)?.[1] ?? "";
+    return [...listed.matchAll(/"?([@\w/.-]+)"?: "/g)].map(([, name]) => name);
+  });
+
 /** A module that runs each of these when it is asked for it. */
 function loaders(files) {
   return `export const load = {${files.map((path) => `${JSON.stringify(path)}: () => require("./${path}")`).join(",\n")}};`;
@@ -79,7 +105,7 @@ function loaders(files) {
  * small files cost more time than everything in them. What the way to the first request needs becomes a call that runs the module on
  * first use; all the rest waits together in one file.
  */
-const DOORS = /doors\/(cli\/program|terminal\/screen)\.ts"/;
+const DOORS = /doors\/(cli\/program|terminal\/screen)\.ts"|gateway\/cli\.ts"/;
 const source = join(root, "src");
 const { isHot, cold } = hotAndCold(source);
 const lazyInside = {
@@ -240,8 +266,8 @@ const result = await build({
   target: "node24",
   minify: true,
   legalComments: "none",
-  external: ["@lydell/node-pty", "@vscode/ripgrep", "playwright-core"],
-  plugins: [toolIndex, lazyInside, englishOnly, commanderAlone, unicodeOnDemand],
+  external: ["@lydell/node-pty", "@vscode/ripgrep", "playwright-core", ...platformPackages],
+  plugins: [toolIndex, platformIndex, lazyInside, englishOnly, commanderAlone, unicodeOnDemand],
   metafile: true,
   write: false,
   logLevel: "warning",

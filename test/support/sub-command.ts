@@ -1,7 +1,7 @@
 // One sub-command of `hermes`, run in this process on an opened home: what it printed, and its exit code.
 import assert from "node:assert/strict";
 import { Command } from "commander";
-import { type CliContext, ExitError } from "../../src/doors/cli/context.ts";
+import { type CliContext, ExitError } from "../../src/doors/cli-context.ts";
 import type { OpenHome } from "../../src/home/open.ts";
 import { systemClock } from "../../src/kit/clock.ts";
 

@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError } from "commander";
 import { EFFORTS } from "../../home/config/sections/model.ts";
-import { ExitError } from "./context.ts";
+import { ExitError } from "../cli-context.ts";
 
 // Arguments as the parser expects them.
 

@@ -14,7 +14,7 @@ import {
 import { isUsableKey } from "../../llm/providers/keys.ts";
 import { mapping, ProviderError } from "../../llm/providers/settings.ts";
 import { providerRow, resolveProviderAlias } from "../../llm/providers/table.ts";
-import { type CliContext, ExitError, readAll } from "./context.ts";
+import { type CliContext, ExitError, readAll } from "../cli-context.ts";
 
 export function define(command: Command, ctx: CliContext): void {
   command.description("manage multiple API keys per provider; when one is exhausted, the next one is used");

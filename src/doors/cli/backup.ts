@@ -7,7 +7,7 @@ import { runningGateway } from "../../home/profiles.ts";
 import { exists, isDirectory } from "../../kit/files.ts";
 import { plural } from "../../kit/formats.ts";
 import { checkBackup, restoreBackup, takeSnapshot, writeBackup } from "../../sessions/home-archive.ts";
-import { type CliContext, ExitError } from "./context.ts";
+import { type CliContext, ExitError } from "../cli-context.ts";
 import { print } from "./present.ts";
 
 interface BackupFlags {

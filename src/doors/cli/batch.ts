@@ -3,10 +3,10 @@ import { readdir, rm, rmdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { LockTimeoutError, withLock } from "../../home/lock.ts";
+import { type CliContext, ExitError } from "../cli-context.ts";
 import { feedLine, feedSuffix } from "../feed.ts";
 import { onStopSignal } from "../stop-signals.ts";
 import { DISTRIBUTIONS, runBatch } from "./batch/runner.ts";
-import { type CliContext, ExitError } from "./context.ts";
 import { printJson } from "./present.ts";
 
 interface BatchFlags {

@@ -2,9 +2,9 @@
 
 import { resolve } from "node:path";
 import { said } from "../../home/language/words.ts";
+import { type CliContext, ExitError, readAll } from "../cli-context.ts";
 import type { ChatRequest } from "../typed-input.ts";
 import type { ChatOptions } from "./argv.ts";
-import { type CliContext, ExitError, readAll } from "./context.ts";
 
 /** Resolves to the exit code. */
 export async function runChat(options: ChatOptions, ctx: CliContext, openTerminal: OpenTerminal): Promise<number> {

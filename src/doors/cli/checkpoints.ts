@@ -6,7 +6,7 @@ import { prune, readProjects, storedBytes } from "../../checkpoints/prune.ts";
 import { type CheckpointStore, openCheckpoints } from "../../checkpoints/store.ts";
 import { messageOf } from "../../kit/errors.ts";
 import { plural, relativeTime } from "../../kit/formats.ts";
-import { type CliContext, ExitError } from "./context.ts";
+import { type CliContext, ExitError } from "../cli-context.ts";
 import { confirm } from "./present.ts";
 
 export function define(command: Command, ctx: CliContext): void {

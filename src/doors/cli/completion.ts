@@ -1,8 +1,8 @@
 // `hermes completion`: a script for the shell, made from the command tree. It starts no program while one types: profiles are read from
 // their folder.
 import { Argument, type Command } from "commander";
+import { type CliContext, ExitError } from "../cli-context.ts";
 import { type CommandFacts, commandFacts, eachCommand, type OptionFacts, type Values } from "./command-facts.ts";
-import { type CliContext, ExitError } from "./context.ts";
 
 const SHELLS = { bash: bashScript, zsh: zshScript, fish: fishScript } as const;
 

@@ -11,7 +11,7 @@ import { knownVariables } from "../../home/known-variables.ts";
 import type { OpenHome } from "../../home/open.ts";
 import { hermesCommand } from "../../home/paths.ts";
 import { didYouMean } from "../../kit/similarity.ts";
-import { type CliContext, ExitError } from "./context.ts";
+import { type CliContext, ExitError } from "../cli-context.ts";
 
 /** One thing that was looked at. */
 export interface Finding {

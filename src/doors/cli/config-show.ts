@@ -6,7 +6,7 @@ import { knownVariables, type VariableGroup } from "../../home/known-variables.t
 import { maskTree, maskValue } from "../../home/secrets.ts";
 import { backendProblem } from "../../sandbox/open.ts";
 import { skillsContext } from "../../skills/open.ts";
-import type { CliContext } from "./context.ts";
+import type { CliContext } from "../cli-context.ts";
 
 export function showConfigJson({ home }: CliContext): string {
   const keys = Object.fromEntries(

@@ -14,9 +14,9 @@ import { ConfigError } from "../../home/open.ts";
 import { maskTree, maskValue } from "../../home/secrets.ts";
 import { codeOf } from "../../kit/errors.ts";
 import { skillsContext } from "../../skills/open.ts";
+import { type CliContext, ExitError } from "../cli-context.ts";
 import { checkConfig } from "./config-check.ts";
 import { showConfig, showConfigJson } from "./config-show.ts";
-import { type CliContext, ExitError } from "./context.ts";
 
 export function define(command: Command, ctx: CliContext): void {
   const { home, io } = ctx;

@@ -11,8 +11,8 @@ import { AvailabilityCache, availableTools } from "../../tools/toolset/availabil
 import { loadTools } from "../../tools/toolset/discover.ts";
 import { registry } from "../../tools/toolset/registry.ts";
 import { chooseToolsets } from "../../tools/toolset/toolsets.ts";
+import type { CliContext } from "../cli-context.ts";
 import type { Finding } from "./config-check.ts";
-import type { CliContext } from "./context.ts";
 import { findHookTrouble } from "./hooks.ts";
 
 /** The tools that come with the program; those of plugins and servers are told with them. */

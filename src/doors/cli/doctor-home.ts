@@ -9,8 +9,8 @@ import { plural } from "../../kit/formats.ts";
 import { openAuth } from "../../llm/keys/pool.ts";
 import { FILE_NAMES, lengthOf, parseEntries, TARGETS } from "../../memory/entries.ts";
 import { StoreError } from "../../sessions/store.ts";
+import type { CliContext } from "../cli-context.ts";
 import { examineConfig, type Finding } from "./config-check.ts";
-import type { CliContext } from "./context.ts";
 
 export async function checkEnvironment({ home }: CliContext): Promise<readonly Finding[]> {
   const { sqlite, node } = process.versions;

@@ -15,8 +15,8 @@ import { McpHub } from "../../mcp/hub.ts";
 import { parseServers } from "../../mcp/settings.ts";
 import { hubPorts } from "../../mcp/shared.ts";
 import { backendProblem, hasSandboxSetting, inspectPlace, RUNS_HERE } from "../../sandbox/open.ts";
+import type { CliContext } from "../cli-context.ts";
 import type { Finding } from "./config-check.ts";
-import type { CliContext } from "./context.ts";
 
 /** A server that takes longer is called slow, not broken. */
 const REACH_MS = 10_000;

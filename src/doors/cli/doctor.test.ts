@@ -9,8 +9,8 @@ import { type TempHome, tempHome } from "../../../test/support/temp-home.ts";
 import { openHome } from "../../home/open.ts";
 import { systemClock } from "../../kit/clock.ts";
 import { openSessionStore } from "../../sessions/open.ts";
+import { type CliContext, ExitError } from "../cli-context.ts";
 import { define as defineConfig } from "./config.ts";
-import { type CliContext, ExitError } from "./context.ts";
 import { define } from "./doctor.ts";
 
 interface Section {

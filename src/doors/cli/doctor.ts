@@ -5,9 +5,9 @@ import { said } from "../../home/language/words.ts";
 import { hermesCommand } from "../../home/paths.ts";
 import { messageOf } from "../../kit/errors.ts";
 import { plural } from "../../kit/formats.ts";
+import { type CliContext, ExitError } from "../cli-context.ts";
 import { wrapColumns } from "../terminal-text.ts";
 import { type Finding, MARKS } from "./config-check.ts";
-import { type CliContext, ExitError } from "./context.ts";
 import { checkMemoryProvider, checkPlugins, checkSkills, checkTools } from "./doctor-agent.ts";
 import {
   checkConfiguration,

@@ -16,7 +16,7 @@ import { mapping } from "../../llm/providers/settings.ts";
 import { parseServers } from "../../mcp/settings.ts";
 import { loadCatalogue, unshadowed } from "../../skills/catalogue.ts";
 import { skillsContext } from "../../skills/open.ts";
-import type { CliContext } from "./context.ts";
+import type { CliContext } from "../cli-context.ts";
 import { enabledToolsets } from "./tools.ts";
 
 type Row = readonly [name: string, value: string];

@@ -5,7 +5,7 @@ import { normalise } from "../../home/config/decode.ts";
 import { messageOf } from "../../kit/errors.ts";
 import { mapping, text } from "../../llm/providers/settings.ts";
 import { LOCAL_SERVERS, resolveProviderAlias } from "../../llm/providers/table.ts";
-import { type CliContext, ExitError } from "./context.ts";
+import { type CliContext, ExitError } from "../cli-context.ts";
 import { confirm, print, printJson } from "./present.ts";
 
 interface AddFlags {

@@ -8,7 +8,7 @@ import { HOOKS } from "../../plugins/hooks.ts";
 import { openShellHooks } from "../../plugins/shared.ts";
 import type { ShellHook } from "../../plugins/shell-hooks/run.ts";
 import type { HookStanding, ShellHooks } from "../../plugins/shell-hooks/shell-hooks.ts";
-import { type CliContext, ExitError } from "./context.ts";
+import { type CliContext, ExitError } from "../cli-context.ts";
 import { printJson } from "./present.ts";
 
 export function define(command: Command, ctx: CliContext): void {

@@ -1,7 +1,7 @@
 // `hermes insights`: the same numbers as `/insights`, also for programs.
 import { type Command, Option } from "commander";
 import { DEFAULT_DAYS, insightsText } from "../../commands/insights.ts";
-import type { CliContext } from "./context.ts";
+import type { CliContext } from "../cli-context.ts";
 import { positiveNumber, print, printJson } from "./present.ts";
 
 interface InsightFlags {

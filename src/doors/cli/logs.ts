@@ -17,7 +17,7 @@ import {
 } from "../../home/log-reader.ts";
 import { localMinute } from "../../kit/formats.ts";
 import { didYouMean } from "../../kit/similarity.ts";
-import { type CliContext, ExitError } from "./context.ts";
+import { type CliContext, ExitError } from "../cli-context.ts";
 import { positiveNumber, print, table } from "./present.ts";
 
 interface LogFlags {

@@ -2,7 +2,7 @@
 import { homedir } from "node:os";
 import { commandLine, judgeLaunch } from "../../mcp/launch-check.ts";
 import { parseServer, type ServerSettings } from "../../mcp/settings.ts";
-import { type CliContext, ExitError } from "./context.ts";
+import { type CliContext, ExitError } from "../cli-context.ts";
 
 /** The settings of a server; ends the command when there is none or it cannot be used. */
 export function requireServer(name: string, { home, io }: CliContext): ServerSettings {

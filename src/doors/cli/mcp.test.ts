@@ -7,8 +7,8 @@ import { pressKeys } from "../../../test/support/press-keys.ts";
 import { tempHome } from "../../../test/support/temp-home.ts";
 import { openHome } from "../../home/open.ts";
 import { systemClock } from "../../kit/clock.ts";
+import { type CliContext, ExitError } from "../cli-context.ts";
 import { shieldForeignWords } from "./argv.ts";
-import { type CliContext, ExitError } from "./context.ts";
 import { define } from "./mcp.ts";
 
 const START = "# mine\nmodel:\n  default: x # keep this\n";

@@ -6,7 +6,7 @@ import { commandLine } from "../../mcp/launch-check.ts";
 import { OAuthFiles } from "../../mcp/oauth-provider.ts";
 import { countTools } from "../../mcp/server-tools.ts";
 import { parseServer, type ServerSettings } from "../../mcp/settings.ts";
-import { type CliContext, ExitError } from "./context.ts";
+import { type CliContext, ExitError } from "../cli-context.ts";
 import { requireConsent, requireServer } from "./mcp-chosen.ts";
 import { printJson } from "./present.ts";
 

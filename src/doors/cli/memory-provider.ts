@@ -7,7 +7,7 @@ import type { MemoryProvider, ProviderContext, ProviderField } from "../../memor
 import { findMemoryProvider, memoryProviderNames } from "../../memory/providers/find.ts";
 import { sharedPlugins } from "../../plugins/shared.ts";
 import { loadTools } from "../../tools/toolset/discover.ts";
-import { type CliContext, ExitError } from "./context.ts";
+import { type CliContext, ExitError } from "../cli-context.ts";
 import { printJson } from "./present.ts";
 
 interface Flags {

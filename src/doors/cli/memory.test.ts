@@ -7,7 +7,7 @@ import { tempHome } from "../../../test/support/temp-home.ts";
 import { openHome } from "../../home/open.ts";
 import { systemClock } from "../../kit/clock.ts";
 import { openMemory } from "../../memory/open.ts";
-import { type CliContext, ExitError } from "./context.ts";
+import { type CliContext, ExitError } from "../cli-context.ts";
 import { define } from "./memory.ts";
 
 interface Outcome {

@@ -11,8 +11,8 @@ import type { Memory } from "../../memory/open.ts";
 import { openMemory } from "../../memory/open.ts";
 import { explainFailure, findEntry } from "../../memory/request.ts";
 import { scanForThreats } from "../../safety/threats/scan.ts";
+import { type CliContext, ExitError } from "../cli-context.ts";
 import { findEditor, runEditor } from "./config.ts";
-import { type CliContext, ExitError } from "./context.ts";
 import { printProvider, reportProvider, setUpProvider } from "./memory-provider.ts";
 import { briefly, confirm, oneLine, printJson, wholeNumber } from "./present.ts";
 

@@ -8,10 +8,10 @@ import type { OpenAgent } from "../../agent/opened.ts";
 import { messageOf } from "../../kit/errors.ts";
 import type { UserInput } from "../../llm/messages.ts";
 import type { Picture } from "../../tools/media/user-pictures.ts";
+import { type CliContext, ExitError } from "../cli-context.ts";
 import { onStopSignal } from "../stop-signals.ts";
 import { type ChatRequest, withReferences } from "../typed-input.ts";
 import type { ChatOptions } from "./argv.ts";
-import { type CliContext, ExitError } from "./context.ts";
 import type { runSlashOnce } from "./slash-once.ts";
 
 export async function runOneShot(

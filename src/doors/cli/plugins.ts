@@ -12,7 +12,7 @@ import { describePlugin, inspectPlugins, missingPlugins } from "../../plugins/in
 import { installPlugin, originOf, removePlugin } from "../../plugins/install.ts";
 import { sharedPlugins } from "../../plugins/shared.ts";
 import { loadTools } from "../../tools/toolset/discover.ts";
-import { type CliContext, ExitError } from "./context.ts";
+import { type CliContext, ExitError } from "../cli-context.ts";
 import { confirm, printJson } from "./present.ts";
 
 export function define(command: Command, ctx: CliContext): void {

@@ -2,8 +2,8 @@
 import { InvalidArgumentError } from "commander";
 import { withoutControls } from "../../kit/strip-ansi.ts";
 import type { ScreenQuestion } from "../choice-list.ts";
+import { type CliContext, ExitError } from "../cli-context.ts";
 import { cellWidth, cut, padCells } from "../terminal-text.ts";
-import { type CliContext, ExitError } from "./context.ts";
 
 export function print(ctx: Pick<CliContext, "io">, line: string): void {
   ctx.io.out(`${line}\n`);

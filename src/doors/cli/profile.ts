@@ -19,8 +19,8 @@ import {
   writeWrapper,
 } from "../../home/profile-manage.ts";
 import { ProfileError, profileName, stickyProfile } from "../../home/profiles.ts";
+import { type CliContext, ExitError } from "../cli-context.ts";
 import { cut, padCells } from "../terminal-text.ts";
-import { type CliContext, ExitError } from "./context.ts";
 import { printJson } from "./present.ts";
 
 interface CreateFlags {

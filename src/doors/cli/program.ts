@@ -12,6 +12,7 @@ import { lazy } from "../../kit/lazy.ts";
 import { didYouMean } from "../../kit/similarity.ts";
 import { createRedactor } from "../../safety/redact.ts";
 import { StoreError } from "../../sessions/store.ts";
+import { type CliContext, type CliIo, ExitError, processIo } from "../cli-context.ts";
 import type { ChatRequest } from "../typed-input.ts";
 import {
   addChatOptions,
@@ -23,7 +24,6 @@ import {
   shieldForeignWords,
   strayProfile,
 } from "./argv.ts";
-import { type CliContext, type CliIo, ExitError, processIo } from "./context.ts";
 
 // Every sub-command by name. Only the module of the one that was typed is loaded.
 

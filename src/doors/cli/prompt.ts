@@ -1,6 +1,6 @@
 // `hermes prompt`: what the model is told, from which files, what it costs, and where its cached beginning broke.
 import { type Command, InvalidArgumentError, Option } from "commander";
-import type { CliContext } from "./context.ts";
+import type { CliContext } from "../cli-context.ts";
 import { positiveNumber } from "./present.ts";
 
 export function define(command: Command, ctx: CliContext): void {

@@ -5,12 +5,12 @@ import type { OpenAgent } from "../../agent/opened.ts";
 import { plural } from "../../kit/formats.ts";
 import type { Question } from "../../safety/decision.ts";
 import { approvalWords } from "../approval-words.ts";
+import type { CliContext } from "../cli-context.ts";
 import { feedLine, feedSuffix, recoveryLine, subagentLine } from "../feed.ts";
 import { plainMarkdown } from "../plain-markdown.ts";
 import { revealed } from "../terminal-text.ts";
 import type { ChatRequest } from "../typed-input.ts";
 import type { ChatOptions } from "./argv.ts";
-import type { CliContext } from "./context.ts";
 import { runTurn } from "./one-shot.ts";
 
 export async function runQuery(

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { Command } from "commander";
 import { type Config, defaultConfig } from "../../home/config/schema.ts";
 import { homePaths } from "../../home/paths.ts";
-import { type CliContext, ExitError } from "./context.ts";
+import { type CliContext, ExitError } from "../cli-context.ts";
 import { define, defineApprovals } from "./safety.ts";
 
 interface Run {

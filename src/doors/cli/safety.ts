@@ -10,7 +10,7 @@ import type { CommandVerdict } from "../../safety/decision.ts";
 import { parseCommandLine } from "../../safety/shell/parse.ts";
 import { classifyCommand } from "../../safety/verdict.ts";
 import { isIsolated } from "../../sandbox/container-arguments.ts";
-import { type CliContext, ExitError } from "./context.ts";
+import { type CliContext, ExitError } from "../cli-context.ts";
 
 const EXIT = { allow: 0, ask: 2, block: 3 } as const;
 

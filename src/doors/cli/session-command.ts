@@ -3,8 +3,8 @@
 import { relativeTime } from "../../kit/formats.ts";
 import { findSession } from "../../sessions/session-id.ts";
 import type { SessionListItem, SessionStore } from "../../sessions/store.ts";
+import { ExitError } from "../cli-context.ts";
 import { cut, padCells } from "../terminal-text.ts";
-import { ExitError } from "./context.ts";
 import { briefly, oneLine } from "./present.ts";
 
 export async function resolveSession(store: SessionStore, text: string): Promise<string> {

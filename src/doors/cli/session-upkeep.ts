@@ -8,7 +8,7 @@ import { exists, FileWriteError } from "../../kit/files.ts";
 import { plural } from "../../kit/formats.ts";
 import { countSessions, repairDatabase, restoreDatabase } from "../../sessions/repair.ts";
 import { type PruneFilter, StoreError } from "../../sessions/store.ts";
-import { type CliContext, ExitError } from "./context.ts";
+import { type CliContext, ExitError } from "../cli-context.ts";
 import { confirm, dateSeconds, oneLine, print, printJson, wholeNumber } from "./present.ts";
 import { megabytes, notFound, resolveSession } from "./session-command.ts";
 

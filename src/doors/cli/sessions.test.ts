@@ -9,8 +9,8 @@ import { configSchema } from "../../home/config/schema.ts";
 import { homePaths } from "../../home/paths.ts";
 import type { HistoryMessage } from "../../llm/messages.ts";
 import { createRedactor } from "../../safety/redact.ts";
+import { type CliContext, ExitError } from "../cli-context.ts";
 import { cellWidth } from "../terminal-text.ts";
-import { type CliContext, ExitError } from "./context.ts";
 import { define } from "./sessions.ts";
 
 const user = (content: string): HistoryMessage => ({ role: "user", content });

@@ -12,8 +12,8 @@ import { withoutControls } from "../../kit/strip-ansi.ts";
 import { type ContentPart, textOf } from "../../llm/messages.ts";
 import { type SessionListItem, type SessionStore, StoreError } from "../../sessions/store.ts";
 import type { ScreenQuestion } from "../choice-list.ts";
+import { type CliContext, ExitError } from "../cli-context.ts";
 import { cut } from "../terminal-text.ts";
-import { type CliContext, ExitError } from "./context.ts";
 import { briefly, oneLine, positiveNumber, print, printJson } from "./present.ts";
 import { notFound, resolveSession, sessionJson, sessionTable } from "./session-command.ts";
 import {

@@ -8,8 +8,8 @@ import { type TempHome, tempHome } from "../../../test/support/temp-home.ts";
 import { openHome } from "../../home/open.ts";
 import { createRedactor } from "../../safety/redact.ts";
 import type { ScreenQuestion } from "../choice-list.ts";
+import { type CliContext, ExitError } from "../cli-context.ts";
 import { setUpModel } from "../setup-model.ts";
-import { type CliContext, ExitError } from "./context.ts";
 import { define, defineModel } from "./setup.ts";
 import { define as defineStatus } from "./status.ts";
 

@@ -4,9 +4,9 @@ import type { OpenHome } from "../../home/open.ts";
 import { hermesCommand } from "../../home/paths.ts";
 import { systemClock } from "../../kit/clock.ts";
 import { refreshFacts } from "../../llm/catalogue/published-facts.ts";
+import { type CliContext, ExitError } from "../cli-context.ts";
 import { resetSettings, runSetup, SECTIONS, type Section, type Setup, workingModel } from "../setup.ts";
 import { SetupCancelled, type SetupQuestion, type SetupSurface } from "../setup-model.ts";
-import { type CliContext, ExitError } from "./context.ts";
 import { confirm } from "./present.ts";
 
 interface SetupOptions {

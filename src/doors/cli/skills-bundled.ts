@@ -19,7 +19,7 @@ import { loadCatalogue } from "../../skills/catalogue.ts";
 import { skillsContext } from "../../skills/open.ts";
 import { resolveSkill } from "../../skills/resolve.ts";
 import { exists } from "../../skills/skill-copy.ts";
-import { type CliContext, ExitError } from "./context.ts";
+import { type CliContext, ExitError } from "../cli-context.ts";
 import { confirm, printJson } from "./present.ts";
 
 export function defineBundled(command: Command, ctx: CliContext): void {

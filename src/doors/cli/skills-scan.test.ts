@@ -8,7 +8,7 @@ import { Command } from "commander";
 import { BENIGN } from "../../../test/fixtures/skills-benign/all.ts";
 import { MALICIOUS } from "../../../test/fixtures/skills-malicious/all.ts";
 import { type SkillFolder, skillMd } from "../../../test/fixtures/skills-malicious/folder.ts";
-import { type CliContext, ExitError } from "./context.ts";
+import { type CliContext, ExitError } from "../cli-context.ts";
 import { define } from "./skills.ts";
 
 let root: string;

@@ -6,7 +6,7 @@ import { pressKeys } from "../../../test/support/press-keys.ts";
 import { tempHome } from "../../../test/support/temp-home.ts";
 import { openHome } from "../../home/open.ts";
 import { systemClock } from "../../kit/clock.ts";
-import { type CliContext, ExitError } from "./context.ts";
+import { type CliContext, ExitError } from "../cli-context.ts";
 import { define } from "./skills.ts";
 
 const skill = (name: string, description = "Does it", extra = "") =>

@@ -13,7 +13,7 @@ import { provenanceOf } from "../../skills/provenance.ts";
 import { disabledSkills, fitsOs, isDisabled } from "../../skills/requirements.ts";
 import { diagnoseSkills, pathName, resolveSkill } from "../../skills/resolve.ts";
 import { categoryLabel } from "../../skills/snapshot.ts";
-import { type CliContext, ExitError } from "./context.ts";
+import { type CliContext, ExitError } from "../cli-context.ts";
 import { printJson, tick } from "./present.ts";
 import { defineBundled } from "./skills-bundled.ts";
 

@@ -11,7 +11,7 @@ import { messageOf } from "../../kit/errors.ts";
 import { plural } from "../../kit/formats.ts";
 import { PROVIDERS } from "../../llm/providers/table.ts";
 import { backendProblem, inspectPlace, RUNS_HERE } from "../../sandbox/open.ts";
-import type { CliContext } from "./context.ts";
+import type { CliContext } from "../cli-context.ts";
 
 export function define(command: Command, ctx: CliContext): void {
   command

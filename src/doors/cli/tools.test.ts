@@ -5,7 +5,7 @@ import { pressKeys } from "../../../test/support/press-keys.ts";
 import { recordingLog } from "../../../test/support/tool-context.ts";
 import { configSchema } from "../../home/config/schema.ts";
 import { systemClock } from "../../kit/clock.ts";
-import { type CliContext, ExitError } from "./context.ts";
+import { type CliContext, ExitError } from "../cli-context.ts";
 import { define } from "./tools.ts";
 
 type Tree = Record<string, unknown>;

@@ -13,7 +13,7 @@ import {
   resolveToolset,
   switchableToolsets,
 } from "../../tools/toolset/toolsets.ts";
-import { type CliContext, ExitError } from "./context.ts";
+import { type CliContext, ExitError } from "../cli-context.ts";
 import { printJson, tick } from "./present.ts";
 
 interface Flags {

@@ -4,7 +4,7 @@ import { resolve } from "node:path";
 import type { Command } from "commander";
 import type { FolderStanding } from "../../home/folder-trust.ts";
 import { isDirectory } from "../../kit/files.ts";
-import { type CliContext, ExitError } from "./context.ts";
+import { type CliContext, ExitError } from "../cli-context.ts";
 import { print, printJson, table } from "./present.ts";
 
 const STANDINGS = { never: "too broad to be trusted", unknown: "not decided yet" };

@@ -5,6 +5,7 @@ import type { Command } from "commander";
 import { installRoot, VERSION } from "../../home/paths.ts";
 import { messageOf } from "../../kit/errors.ts";
 import { writeBackup } from "../../sessions/home-archive.ts";
+import { type CliContext, ExitError } from "../cli-context.ts";
 import {
   type Installation,
   installation,
@@ -15,7 +16,6 @@ import {
   remember,
   runner,
 } from "../update-check.ts";
-import { type CliContext, ExitError } from "./context.ts";
 import { confirm, print } from "./present.ts";
 
 const INSTALL_MS = 15 * 60_000;

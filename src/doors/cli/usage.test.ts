@@ -3,7 +3,7 @@ import { type TestContext, test } from "node:test";
 import { Command } from "commander";
 import { temporaryStore } from "../../../test/support/session-store.ts";
 import type { CallRecord } from "../../llm/gate.ts";
-import { type CliContext, ExitError } from "./context.ts";
+import { type CliContext, ExitError } from "../cli-context.ts";
 import { define } from "./usage.ts";
 
 const DAY = 86_400;

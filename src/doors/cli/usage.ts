@@ -2,7 +2,7 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { addUsage } from "../../sessions/ledger.ts";
 import type { UsageTotals } from "../../sessions/store.ts";
-import { type CliContext, ExitError } from "./context.ts";
+import { type CliContext, ExitError } from "../cli-context.ts";
 
 const NOTHING: UsageTotals = {
   calls: 0,

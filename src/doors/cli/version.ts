@@ -2,7 +2,7 @@ import { dirname, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Command } from "commander";
 import { hasBuild, hermesCommand, installRoot, runsFromSource, VERSION, versionLine } from "../../home/paths.ts";
-import type { CliContext } from "./context.ts";
+import type { CliContext } from "../cli-context.ts";
 
 export function define(command: Command, ctx: CliContext): void {
   command

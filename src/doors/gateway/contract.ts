@@ -1,5 +1,5 @@
-// What a platform owes the gateway, and what it is handed. A platform is a folder in platforms/ with one entry that registers itself; nothing
-// outside its folder knows its name.
+// What a platform owes the gateway, and what it is handed. A platform is a folder in platforms/ whose entry.ts exports one `PlatformEntry`;
+// nothing outside its folder knows its name.
 import type { Logger } from "../../home/log.ts";
 import type { Clock } from "../../kit/clock.ts";
 import type { ChatSource } from "./chat.ts";
@@ -7,15 +7,16 @@ import type { ChatSource } from "./chat.ts";
 type MessageType = "text" | "location" | "photo" | "video" | "audio" | "voice" | "document" | "sticker" | "command";
 
 /** A file that came with a message, already in the cache of the home. */
-interface ReceivedFile {
+export interface ReceivedFile {
   readonly path: string;
   /** By its first bytes, not by its name. */
   readonly mediaType: string;
   readonly name?: string | undefined;
+  readonly size: number;
 }
 
 /** What somebody wrote, in the words of every platform. Plain data: it waits in the store as it is. */
-interface ChatMessage {
+export interface ChatMessage {
   readonly text: string;
   readonly type: MessageType;
   readonly source: ChatSource;
@@ -28,12 +29,19 @@ interface ChatMessage {
   readonly sentAt: number;
   readonly isBot?: boolean | undefined;
   readonly mentionsUs?: boolean | undefined;
-  /** Messages around it that are only context. */
+  /** Messages around it that are only context. Others wrote them. */
   readonly context?: string | undefined;
+  /** Kept in the history of the conversation; nobody answers it. */
+  readonly observed?: boolean | undefined;
+  /** Skills to load with it, and instructions that the settings lay over this chat. */
+  readonly skills?: readonly string[] | undefined;
+  readonly channelPrompt?: string | undefined;
+  /** Where the reply goes when that is not where it came from: a thread that was opened for it. */
+  readonly replyIn?: ChatTarget | undefined;
 }
 
 /** Somebody pressed a button under a question. */
-interface ButtonPress {
+export interface ButtonPress {
   readonly source: ChatSource;
   /** As it was handed to `ask`. */
   readonly choice: string;
@@ -64,7 +72,7 @@ export type SendResult =
       readonly retryAfter?: number | undefined;
     };
 
-interface SendOptions {
+export interface SendOptions {
   /** The same for every repeat of a part: what a platform's own protection against doubles is given. */
   readonly key: string;
   /** Worth a sound: the end of an answer, a question. */
@@ -73,7 +81,7 @@ interface SendOptions {
   readonly plain?: boolean | undefined;
 }
 
-interface ChoiceButton {
+export interface ChoiceButton {
   readonly label: string;
   readonly choice: string;
 }
@@ -90,14 +98,16 @@ export interface OutgoingFile {
  * One bot of one platform.
  *
  * - `connect` resolves when messages come in, and rejects with a `PlatformError` otherwise. After `signal` aborts or `disconnect`, nothing is
- *   received or sent any more.
+ *   received or sent any more; an adapter is not connected twice.
  * - What comes in goes to `host.receive`, which resolves when it is stored: only then the platform is told that it arrived.
  * - `send` never throws for what network or platform did. Text is Markdown of one part that fits; the adapter formats it.
  * - Optional methods degrade: without `edit` nothing is streamed, without `sendFile` a file is named by a line of text.
  */
 export interface PlatformAdapter {
-  /** How the platform calls this bot, for people. */
+  /** How the platform calls this bot, for people; known when `connect` has resolved. */
   readonly account: string;
+  /** Where it listens, if it does: `http://HOST:PORT`. */
+  readonly listening?: string | undefined;
   connect(signal: AbortSignal): Promise<void>;
   disconnect(): Promise<void>;
   send(target: ChatTarget, text: string, options: SendOptions): Promise<SendResult>;
@@ -116,18 +126,31 @@ export interface PlatformAdapter {
     question: { readonly id: string; readonly buttons: readonly ChoiceButton[] },
     options: SendOptions,
   ): Promise<SendResult>;
+  /** The question was answered or is over: its buttons go, and the text says what came of it. */
+  closeQuestion?(target: ChatTarget, messageId: string, text: string): Promise<void>;
   /** Shows that somebody is at work, for a few seconds. */
   typing?(target: ChatTarget): Promise<void>;
+  /** Work on a message begins and ends, for a mark beside it where the settings want one. */
+  mark?(target: ChatTarget, messageId: string, state: "working" | "done" | "failed"): Promise<void>;
   /** Whether a part arrived, by the history of the platform; null when it did not, undefined when that cannot be told. */
   findSent?(target: ChatTarget, key: string, text: string): Promise<string | null | undefined>;
   /** Chats it could write to, for the directory. */
-  chats?(): Promise<readonly { readonly id: string; readonly name: string; readonly type: string }[]>;
+  chats?(): Promise<readonly KnownChat[]>;
   /** The commands of the registry, for menus. */
   setCommands?(commands: readonly { readonly name: string; readonly description: string }[]): Promise<void>;
 }
 
+/** A row of the channel directory. */
+export interface KnownChat {
+  readonly id: string;
+  readonly name: string;
+  readonly type: string;
+  readonly guild?: string | undefined;
+  readonly thread_id?: string | undefined;
+}
+
 /** A platform that cannot be reached or refuses us. */
-class PlatformError extends Error {
+export class PlatformError extends Error {
   override name = "PlatformError";
   readonly code: string;
   /** Trying again may help. */
@@ -140,7 +163,7 @@ class PlatformError extends Error {
 }
 
 /** What an adapter is handed. */
-interface AdapterHost {
+export interface AdapterHost {
   readonly clock: Clock;
   readonly log: Logger;
   /** A setting of `platforms.<name>.extra`, or the variable that wins over it. */
@@ -152,33 +175,95 @@ interface AdapterHost {
   pressed(press: ButtonPress): Promise<void>;
   /** Where the stream was read up to; null at the first connect ever: nothing old is read then. */
   cursor(): Promise<string | null>;
-  /** A place in the cache for something to download. */
-  cacheFile(kind: "images" | "audio" | "videos" | "documents", extension: string): Promise<string>;
-  /** The connection is lost; the gateway connects again. */
+  /** Chats that have a conversation, for reading what was missed in them. */
+  knownChats(): Promise<readonly ChatSource[]>;
+  /** Puts bytes of a message into the cache of the home. Rejects with a sentence when there are too many of them. */
+  keepFile(bytes: Uint8Array | AsyncIterable<Uint8Array>, about: { readonly name?: string }): Promise<ReceivedFile>;
+  /**
+   * Downloads a file of a message into the cache. The configured host of the platform (`ownHost`, as in a URL) may lie in a private network,
+   * no other and no redirect may. Rejects with a sentence: too large, not reached, refused.
+   */
+  download(
+    url: string,
+    about: {
+      readonly name?: string;
+      readonly headers?: Readonly<Record<string, string>>;
+      readonly ownHost?: string;
+      readonly maxBytes?: number;
+    },
+  ): Promise<ReceivedFile>;
+  /**
+   * A package of the entry's list: `host.package("grammy", () => import("grammy"))`. Where it is not beside the program it comes from the
+   * home, where `hermes gateway setup` installs it; rejects with a `PlatformError` that says so when it is in neither.
+   */
+  package<T>(name: string, load: () => Promise<T>): Promise<T>;
+  /** The connection is lost; the gateway opens a new adapter after a while. */
   lost(error: PlatformError): void;
 }
 
-/** A platform as the gateway knows it. */
+/** A variable that a person sets up. */
+export interface SetupVariable {
+  readonly name: string;
+  readonly about: string;
+  readonly secret?: boolean;
+  readonly optional?: boolean;
+}
+
+/** How answers look by default, where the settings say nothing. */
+export interface DisplayDefaults {
+  readonly tool_progress: "off" | "new" | "all" | "verbose";
+  readonly streaming: boolean;
+  readonly interim_assistant_messages: boolean;
+  readonly long_running_notifications: boolean;
+  readonly busy_ack_detail: boolean;
+}
+
+/** A platform as the gateway knows it. Plain data and small functions: it is loaded for lists and set-up too, so it imports no package. */
 export interface PlatformEntry {
   readonly name: string;
   /** In console lines and lists. */
   readonly label: string;
+  readonly emoji?: string;
   readonly maxLength: number;
   readonly lengthUnit: "utf16" | "codepoint" | "bytes";
   /** What tells two bots apart, for locks and leases: the token. Null: it is not set up. */
   identity(option: AdapterHost["option"]): string | null;
   /** What has to be set, for `gateway setup` and errors. */
-  readonly requires: readonly string[];
-  /** How the text of a part is measured: as it is sent. */
+  readonly variables: readonly SetupVariable[];
+  /** Where a person gets those: a few lines for `gateway setup`. */
+  readonly guide: string;
+  /** Keys of `platforms.<name>.extra` that it reads; others are named in a warning. */
+  readonly options: readonly string[];
+  /** npm packages that `open` imports, with their versions. Absent: none. */
+  readonly packages?: Readonly<Record<string, string>>;
+  /** Text of a part as it is sent, for measuring: the limit holds for that. */
   format?(markdown: string): string;
   /** Names what is wrong with the settings; null: nothing. */
   check?(option: AdapterHost["option"]): string | null;
   /** A repeat of the same part cannot arrive twice. */
   readonly repeatIsSafe: boolean;
   readonly canEdit: boolean;
+  /** False: nothing that is written here can wait for an answer by the person (webhooks). Default true. */
+  readonly interactive?: boolean;
+  /** Its own transport says who writes: signatures, keys. */
   readonly trustsTransport?: boolean;
-  /** One line about the platform for the prompt of a conversation there. */
+  /** What is written in a message is a stranger's word, not the user's: a payload. */
+  readonly foreignText?: boolean;
+  /** Ids of people are masked in the prompt with `privacy.redact_pii`. */
+  readonly piiSafe?: boolean;
+  readonly display?: Partial<DisplayDefaults>;
+  /** How long a text waits for what belongs to it, in seconds: clients split long texts, albums come one by one. Default 0. */
+  batchSeconds?(message: ChatMessage): number;
+  /** An explicit id of a chat, as it is written in a target; null: not one of this platform. */
+  parseTarget(text: string): ChatTarget | null;
+  /** The variable of the home channel; default `<NAME>_HOME_CHANNEL`. */
+  readonly homeVariable?: string;
+  /** `send` works on an adapter that never connected, so `hermes send` needs no gateway. */
+  readonly sendsAlone: boolean;
+  /** How a command is typed here, where that is not `/NAME`. */
+  commandWord?(name: string): string;
+  /** One line about the platform for the prompt of a conversation there, where the prompt has none of its own. */
   readonly hint?: string;
-  /** Loads packages of its own: a missing one rejects with a `PlatformError` that says how to install it. */
+  /** Imports its packages: a missing one rejects with a `PlatformError` that says how to install it. */
   open(host: AdapterHost): Promise<PlatformAdapter>;
 }

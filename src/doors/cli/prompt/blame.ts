@@ -9,7 +9,7 @@ import { type Price, priceOf } from "../../../llm/catalogue/prices.ts";
 import { profileFor } from "../../../llm/providers/profiles.ts";
 import { API_MODES, type ToolDefinition } from "../../../llm/wire.ts";
 import type { StoredCall } from "../../../sessions/store.ts";
-import { type CliContext, ExitError, readAll } from "../context.ts";
+import { type CliContext, ExitError, readAll } from "../../cli-context.ts";
 import { print, printJson, table } from "../present.ts";
 import { resolveSession } from "../session-command.ts";
 import { withCommas } from "./tables.ts";

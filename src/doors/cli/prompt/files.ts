@@ -20,7 +20,7 @@ import { readingPorts } from "../../../prompt/reading-ports.ts";
 import { describeExpansion, expandReferences } from "../../../prompt/references/expand.ts";
 import { judgeFindings, scanForThreats, type ThreatScope } from "../../../safety/threats/scan.ts";
 import { rulesAbove } from "../../../tools/files/search.ts";
-import { type CliContext, ExitError, readAllBytes } from "../context.ts";
+import { type CliContext, ExitError, readAllBytes } from "../../cli-context.ts";
 import { confirm, oneLine, print, printJson, table } from "../present.ts";
 import { folderOf, withCommas } from "./tables.ts";
 

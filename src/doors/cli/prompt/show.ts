@@ -8,7 +8,7 @@ import { layoutOf } from "../../../prompt/session-prompts.ts";
 import { loadCatalogue, unshadowed } from "../../../skills/catalogue.ts";
 import { skillsContext } from "../../../skills/open.ts";
 import { registry } from "../../../tools/toolset/registry.ts";
-import { type CliContext, ExitError } from "../context.ts";
+import { type CliContext, ExitError } from "../../cli-context.ts";
 import { print, printJson, table } from "../present.ts";
 import { resolveSession } from "../session-command.ts";
 import { blockBars, folderOf, measure, sizeOf, type TextSize, windowBar, withCommas } from "./tables.ts";

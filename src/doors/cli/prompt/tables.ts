@@ -6,7 +6,7 @@ import { resolve } from "node:path";
 import { sessionCwd } from "../../../agent/resume.ts";
 import { countCodePoints } from "../../../kit/code-points.ts";
 import { estimateTokens } from "../../../llm/usage.ts";
-import { type CliContext, ExitError } from "../context.ts";
+import { type CliContext, ExitError } from "../../cli-context.ts";
 import { table } from "../present.ts";
 
 interface Slice {

@@ -79,6 +79,7 @@ export const doorSections = {
     ephemeral_system_ttl: notUsedYet(whole(0, "seconds until notices in chats are deleted; 0 = never")),
     memory_notifications: choice(["off", "on", "verbose"], "on", "show a notice when a memory is saved"),
     background_process_notifications: notUsedYet(text("all", "which background process notices to send in chats")),
+    tool_progress_overrides: record("old form of `display.platforms`: platform -> tool_progress"),
     busy_ack_enabled: notUsedYet(flag(true, "acknowledge messages sent while the agent is working")),
     busy_ack_detail: notUsedYet(flag(true, "include what the agent is doing")),
     cleanup_progress: notUsedYet(flag(false, "delete progress messages once the answer is sent")),
@@ -141,6 +142,9 @@ export const doorSections = {
   gateway: notUsedYet(
     section("The chat gateway.", {
       max_concurrent_turns: whole(8, "maximum concurrent turns"),
+      max_parts: whole(10, "messages an answer may take before it is sent as a file"),
+      write_sessions_json: flag(true, "also keep sessions/sessions.json, which older versions read"),
+      timers: record("seconds between steps, for slow machines: connect, reconnect_first, lease, ..."),
       strict: flag(false, "only send files from allowed folders, or recently written ones", {
         env: "HERMES_MEDIA_DELIVERY_STRICT",
         unclear: true,

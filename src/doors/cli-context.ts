@@ -4,14 +4,14 @@
 import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
 import type { Command } from "commander";
-import { said } from "../../home/language/words.ts";
-import type { OpenHome } from "../../home/open.ts";
-import type { Clock } from "../../kit/clock.ts";
-import { codeOf, messageOf, UserError } from "../../kit/errors.ts";
-import { withoutControls } from "../../kit/strip-ansi.ts";
-import type { SessionStore } from "../../sessions/store.ts";
-import type { ScreenQuestion } from "../choice-list.ts";
-import { stopForGoneReader } from "../stop-signals.ts";
+import { said } from "../home/language/words.ts";
+import type { OpenHome } from "../home/open.ts";
+import type { Clock } from "../kit/clock.ts";
+import { codeOf, messageOf, UserError } from "../kit/errors.ts";
+import { withoutControls } from "../kit/strip-ansi.ts";
+import type { SessionStore } from "../sessions/store.ts";
+import type { ScreenQuestion } from "./choice-list.ts";
+import { stopForGoneReader } from "./stop-signals.ts";
 
 /**
  * What sub-commands write with. Models, servers, files and plugins have a part in nearly every line, so nothing written here drives a
@@ -103,7 +103,7 @@ export function processIo(options: { readonly noColor: boolean }): CliIo {
       return typed;
     },
     choose: async (question) => {
-      const { chooseOnScreen } = await import("../choice-list.ts");
+      const { chooseOnScreen } = await import("./choice-list.ts");
       return chooseOnScreen(question, { color: stdout.isTTY === true && !options.noColor });
     },
   };
