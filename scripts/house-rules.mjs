@@ -19,9 +19,10 @@ const spawners = {
   "src/sandbox/output.ts": "the environments: makes the pipes of output",
   "src/sandbox/processes.ts": "the environments: shells for what was decided about, and the list of processes",
   "src/sandbox/ssh.ts": "the environments: the connection that stays open",
+  "src/home/npm-install.ts":
+    "npm with fixed arguments, without a shell, for libraries the program names: browser driver, platforms",
   "src/checkpoints/git.ts": "git on the store of checkpoints, without a shell; paths arrive on standard input",
   "src/tools/execute-code/javascript.ts": "not this program: a script's runner, which runs inside the environment",
-  "src/tools/browser/driver.ts": "npm with fixed arguments, without a shell, for the library that drives browsers",
   "src/tools/files/ripgrep.ts": "ripgrep, without a shell; the pattern is one argument",
   "src/prompt/ports.ts": "git and version probes with fixed arguments, without a shell",
   "src/mcp/stdio-transport.ts": "MCP servers of the settings, each decided about by mcp/launch-check.ts",
