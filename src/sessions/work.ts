@@ -148,6 +148,8 @@ export interface WorkCounts {
     readonly oldest: number | null;
     readonly dead: number;
   };
+  /** Of each platform that has any: rows that wait for a turn, and rows that wait to be sent. */
+  readonly platforms: Readonly<Record<string, { readonly queued: number; readonly pending: number }>>;
 }
 
 /**
@@ -232,6 +234,7 @@ export interface WorkStore {
   changes(sinceId: number, options?: { readonly limit?: number }): Promise<readonly Change[]>;
   lastChange(): Promise<number>;
 
+  /** Zeros where nothing was ever stored, also in a file that cannot be written. */
   counts(): Promise<WorkCounts>;
   deadLetters(options?: { readonly limit?: number }): Promise<readonly OutboxRow[]>;
   /** Forgets what ended long ago: inbox and outbox rows after 7 days, dead ones after 30, controls after one, changes beyond 10,000. */

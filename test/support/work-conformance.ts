@@ -452,12 +452,18 @@ export function workConformance(kind: string, open: (t: TestContext) => Promise<
   check("counts tell what waits, since when, and what was given up", async ({ work }) => {
     const lease = await bot(work);
     const none = { queued: 0, oldest: null, dead: 0 };
-    assert.deepEqual(await work.counts(), { inbox: none, outbox: { pending: 0, sending: 0, oldest: null, dead: 0 } });
-    await accepted(work, event("1"), event("2"));
-    const [id = 0] = await work.promise([part("a"), part("b", "2"), part("c", "3")]);
+    const nothing = { inbox: none, outbox: { pending: 0, sending: 0, oldest: null, dead: 0 }, platforms: {} };
+    assert.deepEqual(await work.counts(), nothing);
+    await accepted(work, event("1"), event("2"), event("3", "chat:9", { platform: "q" }));
+    const [id = 0] = await work.promise([part("a"), part("b", "2"), part("c", "3"), part("d", "4", { platform: "r" })]);
     await work.sending(id, lease);
-    const { inbox, outbox } = await work.counts();
-    assert.deepEqual([inbox.queued, outbox.pending, outbox.sending, outbox.dead], [2, 2, 1, 0]);
+    const { inbox, outbox, platforms } = await work.counts();
+    assert.deepEqual(platforms, {
+      p: { queued: 2, pending: 3 },
+      q: { queued: 1, pending: 0 },
+      r: { queued: 0, pending: 1 },
+    });
+    assert.deepEqual([inbox.queued, outbox.pending, outbox.sending, outbox.dead], [3, 3, 1, 0]);
     assert.ok(Math.abs((inbox.oldest ?? 0) - Date.now() / 1000) < 600 && outbox.oldest !== null);
   });
 }

@@ -114,6 +114,7 @@ function changesSince(core: StoreCore, sinceId: number, limit = 1000): Change[] 
 // How much there is, and what is forgotten.
 
 function countWork(core: StoreCore): WorkCounts {
+  if (!core.db.get("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'outbox'")) return NO_WORK;
   const count = (sql: string) => core.db.get<{ n: number; at: number | null }>(sql) ?? { n: 0, at: null };
   const waiting = count("SELECT COUNT(*) AS n, MIN(received_at) AS at FROM inbox WHERE state = 'queued'");
   const unsent = count("SELECT COUNT(*) AS n, MIN(created_at) AS at FROM outbox WHERE state IN ('pending', 'sending')");
@@ -130,7 +131,23 @@ function countWork(core: StoreCore): WorkCounts {
       oldest: unsent.at,
       dead: count("SELECT COUNT(*) AS n, NULL AS at FROM outbox WHERE state = 'dead'").n,
     },
+    platforms: countPlatforms(core),
   };
+}
+
+const NO_WORK: WorkCounts = {
+  inbox: { queued: 0, oldest: null, dead: 0 },
+  outbox: { pending: 0, sending: 0, oldest: null, dead: 0 },
+  platforms: {},
+};
+
+function countPlatforms(core: StoreCore): WorkCounts["platforms"] {
+  const rows = core.db.all<{ platform: string; queued: number; pending: number }>(
+    `SELECT platform, SUM(queued) AS queued, SUM(pending) AS pending FROM (
+       SELECT platform, 1 AS queued, 0 AS pending FROM inbox WHERE state = 'queued'
+       UNION ALL SELECT platform, 0, 1 FROM outbox WHERE state IN ('pending', 'sending')) GROUP BY platform ORDER BY platform`,
+  );
+  return Object.fromEntries(rows.map(({ platform, queued, pending }) => [platform, { queued, pending }]));
 }
 
 function sweep(core: StoreCore): void {

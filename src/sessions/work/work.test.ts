@@ -1,5 +1,6 @@
+import assert from "node:assert/strict";
 import { DatabaseSync } from "node:sqlite";
-import type { TestContext } from "node:test";
+import { type TestContext, test } from "node:test";
 import { temporaryStore } from "../../../test/support/session-store.ts";
 import { type WorkSubject, workConformance } from "../../../test/support/work-conformance.ts";
 import { openSessionStore } from "../open.ts";
@@ -31,3 +32,11 @@ async function open(t: TestContext): Promise<WorkSubject> {
 }
 
 workConformance("SQLite", open);
+
+test("a file that may only be read, and never had any work, has none", async (t) => {
+  const { path, log, clock } = await temporaryStore(t);
+  const reader = await openSessionStore({ path, journalMode: "auto", log, clock, readOnly: true });
+  t.after(() => reader.close());
+  const { inbox, outbox, platforms } = await (await reader.work()).counts();
+  assert.deepEqual([inbox.queued, outbox.pending, platforms], [0, 0, {}]);
+});

@@ -45,6 +45,7 @@ async function load(folder: string, options: DriverOptions, driver: typeof DRIVE
   return import(pathToFileURL(entry).href);
 }
 
+/** npm refuses other bytes than the expected ones. */
 async function install(folder: string, { env, notify }: DriverOptions, driver: typeof DRIVER): Promise<void> {
   const { name, version, integrity } = driver;
   const packages = { [name]: version };
