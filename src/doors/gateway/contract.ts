@@ -38,6 +38,8 @@ export interface ChatMessage {
   readonly channelPrompt?: string | undefined;
   /** Where the reply goes when that is not where it came from: a thread that was opened for it. */
   readonly replyIn?: ChatTarget | undefined;
+  /** A target string (`telegram:123`) that the answer goes to instead, on whatever platform; the gateway resolves it. */
+  readonly deliver?: string | undefined;
 }
 
 /** Somebody pressed a button under a question. */
@@ -132,8 +134,11 @@ export interface PlatformAdapter {
   typing?(target: ChatTarget): Promise<void>;
   /** Work on a message begins and ends, for a mark beside it where the settings want one. */
   mark?(target: ChatTarget, messageId: string, state: "working" | "done" | "failed"): Promise<void>;
-  /** Whether a part arrived, by the history of the platform; null when it did not, undefined when that cannot be told. */
-  findSent?(target: ChatTarget, key: string, text: string): Promise<string | null | undefined>;
+  /**
+   * Whether a part arrived, by the history of the platform; null when it did not, undefined when that cannot be told. `since`: Unix seconds
+   * before which it was not sent, for histories that know no key and hold the same text twice.
+   */
+  findSent?(target: ChatTarget, key: string, text: string, since?: number): Promise<string | null | undefined>;
   /** Chats it could write to, for the directory. */
   chats?(): Promise<readonly KnownChat[]>;
   /** The commands of the registry, for menus. */
@@ -168,8 +173,24 @@ export interface AdapterHost {
   readonly log: Logger;
   /** A setting of `platforms.<name>.extra`, or the variable that wins over it. */
   option(key: string, variable?: string): unknown;
-  /** Stores messages and where the stream of updates is read up to. Resolves when that is on disk; a duplicate costs nothing. */
-  receive(messages: readonly ChatMessage[], cursor?: string): Promise<void>;
+  /**
+   * Stores messages and where the stream of updates is read up to. Resolves when that is on disk, with false for each message that was there
+   * before; a duplicate costs nothing.
+   */
+  receive(messages: readonly ChatMessage[], cursor?: string): Promise<readonly boolean[]>;
+  /**
+   * Sends a text to a target string of any platform, at once and without a turn. The same update id is sent once: a repeat
+   * resolves to `duplicate`. After a failure nothing is kept, so that it may be tried again.
+   */
+  deliverTo?(
+    target: string,
+    text: string,
+    options: { readonly updateId: string },
+  ): Promise<SendResult | { readonly duplicate: true }>;
+  /** A part that `send` handed over could not be delivered after all. */
+  undelivered?(key: string, error: string): void;
+  /** Where a file of the home lies: `webhook_subscriptions.json`. */
+  homePath?(name: string): string;
   /** A message was changed or deleted where it was written; null: deleted. */
   changed(updateId: string, text: string | null): Promise<void>;
   pressed(press: ButtonPress): Promise<void>;
