@@ -6,6 +6,7 @@ import { codeOf, messageOf } from "../../kit/errors.ts";
 import { PlatformError } from "./contract.ts";
 
 export interface HttpCall {
+  /** A HEAD is a GET here; the reply's body is left out on its way. */
   readonly method: string;
   readonly path: string;
   readonly query: URLSearchParams;
@@ -29,78 +30,123 @@ interface ListenOptions {
   readonly log: Logger;
   readonly maxBytes?: number;
   /** Looked at before the body is read: a reply ends it there. */
-  early?(call: Omit<HttpCall, "body">): HttpReply | null;
+  early?(call: Omit<HttpCall, "body">): HttpReply | null | Promise<HttpReply | null>;
   handle(call: HttpCall): Promise<HttpReply>;
 }
 
 export interface Listener {
   readonly url: string;
+  /** Nothing new is taken; what is being answered has a moment to end. */
   close(): Promise<void>;
 }
 
-const BODY_SECONDS = 30;
+const BODY_MS = 30_000;
+const LOOK_MS = 5_000;
+const DRAIN_MS = 2_000;
+const CLOSE_MS = 2_000;
 const MAX_BYTES = 1_048_576;
 
 /** Rejects with a `PlatformError` when the port is taken or the address is not ours. */
 export async function listen(options: ListenOptions): Promise<Listener> {
   const { createServer } = process.getBuiltinModule("node:http");
   const { host, port, setting, log } = options;
-  const server: Server = createServer({ requestTimeout: BODY_SECONDS * 1000 }, (request, response) => {
+  const limits = { requestTimeout: BODY_MS, connectionsCheckingInterval: LOOK_MS };
+  const server: Server = createServer(limits, (request, response) => {
     answer(request, options)
-      .catch((error: unknown): HttpReply => {
-        log.error("a request from outside failed", error);
-        return { status: 500, body: { error: "internal error" } };
-      })
-      .then((reply) => write(request, response, reply));
+      .catch((error: unknown) => failed(error, request, log))
+      .then((reply) => reply && write(request, response, reply, { isLast: !server.listening }))
+      .catch((error: unknown) => log.debug("a reply could not be written", error));
   });
   await new Promise<void>((resolve, reject) => {
     server.once("error", (error) => reject(notListening(error, host, port, setting)));
     server.listen(port, host, resolve);
   });
+  server.on("error", (error) => log.error(`the server on port ${port} failed`, error));
   const { port: real } = server.address() as AddressInfo; // it listens on a port
   return {
     url: `http://${host.includes(":") ? `[${host}]` : host}:${real}`,
     close: () =>
       new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
+        const late = setTimeout(() => server.closeAllConnections(), CLOSE_MS);
+        server.close(() => {
+          clearTimeout(late);
+          resolve();
+        });
+        server.closeIdleConnections();
       }),
   };
 }
 
 async function answer(request: IncomingMessage, options: ListenOptions): Promise<HttpReply> {
-  const { pathname: path, searchParams: query } = new URL(request.url ?? "/", "http://localhost");
-  const head = { method: request.method ?? "GET", path, query, headers: request.headers };
-  const early = options.early?.(head) ?? null;
+  const url = URL.parse(request.url ?? "/", "http://localhost");
+  if (url === null) return { status: 400, body: { error: "the address of the request is not one" } };
+  const method = request.method === "HEAD" ? "GET" : (request.method ?? "GET");
+  const head = { method, path: url.pathname, query: url.searchParams, headers: request.headers };
+  const early = (await options.early?.(head)) ?? null;
   if (early !== null) return early;
   const max = options.maxBytes ?? MAX_BYTES;
   if (Number(request.headers["content-length"] ?? 0) > max) return tooLarge(max);
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    size += chunk.length;
-    if (size > max) return tooLarge(max);
-    chunks.push(chunk);
-  }
-  return options.handle({ ...head, body: Buffer.concat(chunks) });
+  const body = await readWithin(request, max);
+  return body === null ? tooLarge(max) : options.handle({ ...head, body });
 }
 
 const tooLarge = (max: number): HttpReply => ({ status: 413, body: { error: `the body is larger than ${max} bytes` } });
 
-/** What is left of a body is read away for a moment, so that the reply arrives before the connection closes. */
-function write(
+/** Null when there is more of it. By hand: leaving a loop over the request closes its connection, and the reply with it. */
+function readWithin(request: IncomingMessage, max: number): Promise<Buffer | null> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    request.on("data", (chunk: Buffer) => {
+      size += chunk.length;
+      if (size <= max) chunks.push(chunk);
+      else resolve(null);
+    });
+    request.once("end", () => resolve(Buffer.concat(chunks)));
+    request.once("error", reject);
+    request.once("close", () => reject(new CallerGoneError("the caller is gone")));
+  });
+}
+
+class CallerGoneError extends Error {}
+
+/** Null: nobody is there to be answered. */
+function failed(error: unknown, request: IncomingMessage, log: Logger): HttpReply | null {
+  if (error instanceof CallerGoneError || (request.destroyed && !request.complete)) return null;
+  log.error("a request from outside failed", error);
+  return { status: 500, body: { error: "internal error" } };
+}
+
+/** What is left of a body is read away for a moment before the end: a connection that closes on unread bytes takes the reply with it. */
+async function write(
   request: IncomingMessage,
   response: ServerResponse,
   { status, headers = {}, body = "" }: HttpReply,
-): void {
-  const isText = typeof body === "string";
-  const type = isText ? "text/plain; charset=utf-8" : "application/json";
-  if (!request.complete) {
-    response.setHeader("connection", "close");
+  { isLast }: { readonly isLast: boolean },
+): Promise<void> {
+  const type = typeof body === "string" ? "text/plain; charset=utf-8" : "application/json";
+  const bytes = Buffer.from(typeof body === "string" ? body : JSON.stringify(body));
+  response.writeHead(status, {
+    "content-type": type,
+    ...(status === 204 ? {} : { "content-length": String(bytes.length) }),
+    ...(request.complete && !isLast ? {} : { connection: "close" }),
+    ...headers,
+  });
+  response.write(bytes);
+  if (!request.complete) await drained(request);
+  response.end();
+}
+
+function drained(request: IncomingMessage): Promise<void> {
+  return new Promise((resolve) => {
+    const late = setTimeout(resolve, DRAIN_MS);
+    const done = () => {
+      clearTimeout(late);
+      resolve();
+    };
+    request.once("end", done).once("close", done).once("error", done);
     request.resume();
-  }
-  response.writeHead(status, { "content-type": type, ...headers });
-  response.end(isText ? body : JSON.stringify(body));
+  });
 }
 
 function notListening(error: Error, host: string, port: number, setting: string): PlatformError {
