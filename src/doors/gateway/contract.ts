@@ -24,6 +24,8 @@ export interface ChatMessage {
   readonly updateId: string;
   readonly messageId?: string | undefined;
   readonly files?: readonly ReceivedFile[] | undefined;
+  /** The same for all pictures of one album: they come as messages of their own. */
+  readonly album?: string | undefined;
   readonly replyTo?: { readonly messageId: string; readonly text?: string | undefined } | undefined;
   /** Unix seconds by the platform's clock. */
   readonly sentAt: number;
@@ -38,6 +40,8 @@ export interface ChatMessage {
   readonly channelPrompt?: string | undefined;
   /** Where the reply goes when that is not where it came from: a thread that was opened for it. */
   readonly replyIn?: ChatTarget | undefined;
+  /** A role of the sender on the platform is on the list of those who may talk to us; false: none is. Absent: there is no such list. */
+  readonly allowedByRole?: boolean | undefined;
   /** A target string (`telegram:123`) that the answer goes to instead, on whatever platform; the gateway resolves it. */
   readonly deliver?: string | undefined;
 }
@@ -49,6 +53,8 @@ export interface ButtonPress {
   readonly choice: string;
   readonly questionId: string;
   readonly messageId?: string | undefined;
+  /** As in a message. */
+  readonly allowedByRole?: boolean | undefined;
   /** Tells the presser what came of it; a platform that shows nothing resolves at once. */
   answer(text: string): Promise<void>;
 }
@@ -81,6 +87,8 @@ export interface SendOptions {
   readonly important?: boolean | undefined;
   /** As plain text: the format was refused. */
   readonly plain?: boolean | undefined;
+  /** For platforms whose messages have one, such as e-mail. */
+  readonly subject?: string | undefined;
 }
 
 export interface ChoiceButton {
@@ -198,6 +206,8 @@ export interface AdapterHost {
   cursor(): Promise<string | null>;
   /** Chats that have a conversation, for reading what was missed in them. */
   knownChats(): Promise<readonly ChatSource[]>;
+  /** Whether somebody may talk to us, asked before a file of theirs is fetched: a stranger leaves no trace. Absent: not known here. */
+  allows?(sender: Pick<ChatMessage, "source" | "isBot" | "mentionsUs">): Promise<boolean>;
   /** Puts bytes of a message into the cache of the home. Rejects with a sentence when there are too many of them. */
   keepFile(bytes: Uint8Array | AsyncIterable<Uint8Array>, about: { readonly name?: string }): Promise<ReceivedFile>;
   /**
@@ -275,6 +285,8 @@ export interface PlatformEntry {
   readonly display?: Partial<DisplayDefaults>;
   /** How long a text waits for what belongs to it, in seconds: clients split long texts, albums come one by one. Default 0. */
   batchSeconds?(message: ChatMessage): number;
+  /** A message that follows so soon after the start of a turn does not interrupt it, in seconds. Default 0. */
+  followUpSeconds?(option: AdapterHost["option"]): number;
   /** An explicit id of a chat, as it is written in a target; null: not one of this platform. */
   parseTarget(text: string): ChatTarget | null;
   /** The variable of the home channel; default `<NAME>_HOME_CHANNEL`. */
