@@ -235,6 +235,17 @@ await withEngine("podman", missingPodman, () => {
     assert.equal(await run("echo again"), "again\n");
   });
 
+  test("a connection to the container that no longer answers is replaced, and nothing runs twice", async (t) => {
+    const { environment, release, run } = await open();
+    t.after(release);
+    await environment.files?.write("/root/seen", "seen");
+    const clients = await openShells();
+    assert.notEqual(clients.length, 0, "a shell stays open for scripts");
+    for (const pid of clients) process.kill(pid, "SIGSTOP");
+    assert.equal((await environment.files?.read("/root/seen"))?.toString(), "seen");
+    assert.equal(await run("echo there"), "there\n");
+  });
+
   test("containers that ended long ago are removed when the next one is opened", async (t) => {
     const { release, engine, home } = await open();
     t.after(release);
@@ -262,3 +273,11 @@ await withEngine("podman", missingPodman, () => {
     if (!note) assert.match(output, /terminal\r\n/);
   });
 });
+
+/** Programs of ours that hold a shell in a container open. */
+async function openShells(): Promise<number[]> {
+  const children = await readFile(`/proc/self/task/${process.pid}/children`, "utf8");
+  const pids = children.split(" ").filter(Boolean).map(Number);
+  const lines = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "")));
+  return pids.filter((_, at) => lines[at]?.includes("\0exec sh"));
+}

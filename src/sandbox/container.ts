@@ -190,6 +190,7 @@ class Container implements Channel {
       await this.#ensureRunning();
       const { code } = await this.#call(["exec", this.#name, "mkdir", "-m", "700", "-p", this.stateDir]);
       if (code !== 0) throw this.#error(errors);
+      this.scripts.drop();
       this.generation++;
     } finally {
       done.resolve();
@@ -234,7 +235,8 @@ cd /tmp && for d in .hermes-shell-*; do [ -d "$d" ] || continue; find "$d" -prun
     const { lifetime_seconds: seconds } = this.#parts.facts.terminal;
     if (this.#closed || seconds <= 0) return;
     this.#idle = setTimeout(() => {
-      if (this.#busy === 0) this.#stopping = this.#call(["stop", "-t", "1", this.#name]);
+      if (this.#busy > 0) return;
+      this.#stopping = this.#call(["stop", "-t", "1", this.#name]).finally(() => this.scripts.drop());
     }, seconds * 1000).unref();
   }
 

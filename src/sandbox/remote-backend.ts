@@ -87,11 +87,18 @@ export class RemoteBackend implements ShellBackend {
   }
 
   async start(run: ShellRun, io: ShellIo): Promise<BackendShell> {
-    for (let attempt = 0; ; attempt++) {
-      const outcome = await this.#tryStart(run, io);
-      if (outcome.shell) return outcome.shell;
-      io.signal.throwIfAborted();
-      await this.#channel.recover(outcome.failure, attempt, io.signal);
+    // A place that takes its time to start a shell is not idle.
+    const started = Promise.withResolvers<void>();
+    this.#watch(started.promise);
+    try {
+      for (let attempt = 0; ; attempt++) {
+        const outcome = await this.#tryStart(run, io);
+        if (outcome.shell) return outcome.shell;
+        io.signal.throwIfAborted();
+        await this.#channel.recover(outcome.failure, attempt, io.signal);
+      }
+    } finally {
+      started.resolve();
     }
   }
 

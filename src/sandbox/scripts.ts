@@ -43,6 +43,13 @@ class PersistentShell {
     this.#end();
   }
 
+  /** What it is connected to is gone. The program in between may not notice: whoever asked begins again. */
+  drop(): void {
+    const { child } = this.#shell ?? {};
+    this.#end();
+    child?.kill("SIGKILL");
+  }
+
   #end(): void {
     clearTimeout(this.#idle);
     this.#shell?.child.stdin?.end();
@@ -85,6 +92,7 @@ function ask({ child, closed }: Shell, script: string, signal: AbortSignal): Pro
   let ended = false;
   return new Promise((resolve) => {
     const settle = (result: ScriptResult | null) => {
+      clearTimeout(silence);
       child.stdout?.off("data", onOutput);
       child.stderr?.off("data", onErrors);
       child.off("exit", onExit);
@@ -116,6 +124,10 @@ function ask({ child, closed }: Shell, script: string, signal: AbortSignal): Pro
       child.kill("SIGKILL");
       settle(null); // the caller looks at the signal
     };
+    // podman can go on waiting for a container that was stopped under it. Nothing of the script has run then.
+    const silence = setTimeout(() => {
+      if (!output.begun) onAbort();
+    }, SILENT_MS);
     child.stdout?.on("data", onOutput);
     child.stderr?.on("data", onErrors);
     child.on("exit", onExit);
@@ -169,6 +181,8 @@ class MarkedOutput {
   }
 }
 
+/** A shell that is there begins with a script at once. */
+const SILENT_MS = 8000;
 /** A connection that stays behind may hold the error output open. */
 const DRAIN_MS = 300;
 
@@ -199,6 +213,11 @@ export class ScriptRunner {
 
   close(): void {
     this.#persistent?.close();
+  }
+
+  /** The place was stopped: a shell that stayed open there is of no use any more. */
+  drop(): void {
+    this.#persistent?.drop();
   }
 
   async run(script: string, options: ScriptOptions = {}): Promise<ScriptResult> {
