@@ -176,6 +176,16 @@ export class Agent {
     return this.#conversation.steer.put(input.text);
   }
 
+  /** Tokens of the last request, as the server counted them; null before the first. */
+  get lastPromptTokens(): number | null {
+    return this.#conversation.meter.lastPromptTokens;
+  }
+
+  /** Something was said with `steer` that the model has not read yet. */
+  get isSteered(): boolean {
+    return !this.#conversation.steer.empty;
+  }
+
   /** One model call beyond the turn's limit; false when no turn runs or it had one. */
   grantGraceCall(): boolean {
     return this.#running?.budget.grantGrace() ?? false;

@@ -33,6 +33,8 @@ export interface OpenRequest {
   /** A skill that cannot be loaded is noted instead of refused. */
   readonly withoutMissingSkills?: boolean | undefined;
   readonly resume?: ResumeRequest | undefined;
+  /** The id of a conversation that begins; absent: a new one. */
+  readonly sessionId?: string | undefined;
   /** The conversation so far, as its client keeps it, instead of what the store holds. Never changed, not stored again. */
   readonly history?: readonly HistoryMessage[] | undefined;
   /** The address of the chat it is held in; stays the same when `/new` begins another session there. */
@@ -69,9 +71,9 @@ export interface OpenRequest {
   readPage?(url: string): Promise<string>;
 }
 
-/** Nobody began it by hand, nor what it was delegated from: a schedule. */
+/** Nobody began it by hand, nor what it was delegated from: a schedule, a program that called. */
 export const isUnattended = ({ origin, start }: Pick<OpenRequest, "origin" | "start">) =>
-  origin === "cron" || start?.origin === "cron";
+  [origin, start?.origin].some((one) => one === "cron" || one === "webhook");
 
 /** An id, a title or an id's prefix; `null` = the most recent conversation. */
 export interface ResumeRequest {

@@ -254,7 +254,7 @@ async function openSession(request: OpenRequest, notes: string[]) {
   const small = start ? null : smallWindowNote(chosen.target);
   if (small !== null) notes.push(small);
   const cwd = request.restoreCwd !== false && recorded.cwd ? recorded.cwd : folder.cwd;
-  const id = found?.id ?? start?.sessionId ?? newSessionId(clock);
+  const id = found?.id ?? start?.sessionId ?? request.sessionId ?? newSessionId(clock);
   /** The agent, once there is one: a compression goes on under another id. */
   const current: { agent?: Agent } = {};
   const currentId = () => current.agent?.sessionId ?? id;

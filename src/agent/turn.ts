@@ -59,7 +59,7 @@ export async function playTurn(
   }
 }
 
-const withdrawn = () => interruptedEnding("withdrawn", "The message was withdrawn before its turn started.");
+const withdrawn = () => interruptedEnding("withdrawn", "The message was withdrawn, or waits for another turn.");
 
 async function playHeld(conversation: Conversation, input: UserInput, options: TurnOptions): Promise<TurnOutcome> {
   await conversation.beginTurn();
@@ -108,6 +108,7 @@ async function takeLane(
 
 function brokenEnding({ assembly }: Conversation, error: unknown): Ending {
   if (error instanceof LaneMovedError) return interruptedEnding("conversation_moved", error.message);
+  if (error instanceof WithdrawnError) return withdrawn();
   assembly.log.error("the turn could not go on", error);
   return failedEnding("non_retryable_error", messageOf(error));
 }

@@ -1,3 +1,4 @@
+import { CHAT_COMMANDS } from "./chats.ts";
 import { COMPRESSION_COMMANDS } from "./compression.ts";
 import { CONFIG_COMMANDS } from "./config.ts";
 import { CONVERSATION_COMMANDS } from "./conversations.ts";
@@ -43,4 +44,5 @@ export const builtinCommands = () =>
     ...MEMORY_COMMANDS,
     ...INFO_COMMANDS,
     ...INSIGHT_COMMANDS,
+    ...CHAT_COMMANDS,
   ]);

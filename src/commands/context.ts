@@ -53,6 +53,29 @@ export interface CommandContext {
   quit(options: { readonly deleteSession: boolean }): void;
   /** Absent where there is none: commands that need it are offered in the terminal alone. */
   readonly terminal?: TerminalSurface;
+  /** Absent in a terminal. */
+  readonly chat?: ChatSurface;
+}
+
+/** A chat as its own commands see it. Each answer is a text for the person. */
+export interface ChatSurface {
+  /** Answers what waits for an approval here, the oldest or all; resolves to how many that were. */
+  answer(
+    choice: "once" | "session" | "always" | "deny",
+    options: { readonly all: boolean; readonly reason?: string },
+  ): Promise<number>;
+  /** Stops the running turn and drops plain messages that wait. */
+  stop(): Promise<string>;
+  whoami(): string;
+  /** This chat is where messages without one of their own go. */
+  setHome(): Promise<string>;
+  /** Finishes what runs, then starts the gateway again. */
+  restart(): Promise<string>;
+  readonly platforms: readonly { readonly name: string; readonly state: string; readonly account: string }[];
+  /** Resolves to what came of it. */
+  setPlatform(name: string, state: "pause" | "resume"): Promise<string>;
+  /** What this person may run here. */
+  allowed(): readonly CommandDefinition[];
 }
 
 /** What a message carries besides its text. */

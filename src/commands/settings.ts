@@ -5,6 +5,7 @@ import type { CommandDefinition } from "./context.ts";
 const yolo: CommandDefinition = {
   name: "yolo",
   description: "run dangerous commands without asking, in this conversation",
+  permission: "admin",
   category: "Configuration",
   busyPolicy: "dispatch",
   async run(_args, ctx) {

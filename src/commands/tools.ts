@@ -135,6 +135,7 @@ const reloadMcp: CommandDefinition = {
   name: "reload-mcp",
   aliases: ["reload_mcp"],
   description: "reconnect MCP servers",
+  permission: "admin",
   category: "Tools & Skills",
   async run(args, ctx) {
     const { home, conversation } = ctx;

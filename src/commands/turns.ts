@@ -41,6 +41,7 @@ const stop: CommandDefinition = {
   category: "Session",
   busyPolicy: "dispatch",
   async run(_args, ctx) {
+    if (ctx.chat) return ctx.say(await ctx.chat.stop());
     if (ctx.busy) ctx.conversation.agent.interrupt("stopped by the user");
     const ended = await ctx.conversation.processes.stopAll();
     if (ended > 0) return ctx.say(`${ended} background process${ended === 1 ? "" : "es"} stopped.`);

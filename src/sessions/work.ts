@@ -194,7 +194,8 @@ export interface WorkStore {
   asked(lease: LaneToken, ids: readonly number[]): Promise<number>;
   /** A planned stop is no attempt. */
   unasked(lease: LaneToken, ids: readonly number[]): Promise<void>;
-  finish(lease: LaneToken, end: Finish): Promise<void>;
+  /** Also of rows that joined the turn and belong to no conversation yet. Answers with the ids of what was appended. */
+  finish(lease: LaneToken, end: Finish): Promise<readonly number[]>;
   /** Rows that end without a turn, with their reply if there is one. Rows that ended already are left alone; answers with those that did now. */
   settle(
     ids: readonly number[],

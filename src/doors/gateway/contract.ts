@@ -207,7 +207,7 @@ export interface AdapterHost {
   /** Chats that have a conversation, for reading what was missed in them. */
   knownChats(): Promise<readonly ChatSource[]>;
   /** Whether somebody may talk to us, asked before a file of theirs is fetched: a stranger leaves no trace. Absent: not known here. */
-  allows?(sender: Pick<ChatMessage, "source" | "isBot" | "mentionsUs">): Promise<boolean>;
+  allows?(sender: Pick<ChatMessage, "source" | "isBot" | "mentionsUs" | "allowedByRole">): Promise<boolean>;
   /** Puts bytes of a message into the cache of the home. Rejects with a sentence when there are too many of them. */
   keepFile(bytes: Uint8Array | AsyncIterable<Uint8Array>, about: { readonly name?: string }): Promise<ReceivedFile>;
   /**
@@ -274,6 +274,10 @@ export interface PlatformEntry {
   /** A repeat of the same part cannot arrive twice. */
   readonly repeatIsSafe: boolean;
   readonly canEdit: boolean;
+  /** While a text is streamed it is shown without a cursor: every edit stays in the history of the platform. */
+  readonly withoutCursor?: boolean;
+  /** Edits make no sound here: an answer that was streamed for long comes as a new message, and the streamed one goes. */
+  readonly freshFinal?: boolean;
   /** False: nothing that is written here can wait for an answer by the person (webhooks). Default true. */
   readonly interactive?: boolean;
   /** Its own transport says who writes: signatures, keys. */

@@ -11,6 +11,8 @@ export type Payload = {
   readonly recovered?: boolean;
   readonly plain?: boolean;
   readonly important?: boolean;
+  /** The message it answers. Not part of the target: parts to one chat are sent in their order, whatever they answer. */
+  readonly replyTo?: string;
 } & (
   | { readonly type: "text"; readonly text: string }
   /** The message that was streamed gets its last form. */
@@ -115,9 +117,9 @@ export class Delivery {
 
   async #hand(row: OutboxRow): Promise<SendResult> {
     const { adapter, log } = this.#options;
-    const target = row.target as ChatTarget; // written by us, as is the payload
-    const payload = row.payload as Payload;
-    const { plain, important } = payload;
+    const payload = row.payload as Payload; // written by us, as is the target
+    const { plain, important, replyTo } = payload;
+    const target = { ...(row.target as ChatTarget), ...(replyTo === undefined ? {} : { replyTo }) };
     const options = { key: `${row.cause}#${row.part}`, plain, important };
     const marked = (text: string) => (payload.recovered ? RECOVERED + text : text);
     try {
@@ -148,7 +150,8 @@ export class Delivery {
       case "thread_gone": {
         if (target.threadId === undefined) return { type: "dead", error };
         const { threadId: _, replyTo: __, ...chat } = target;
-        return { ...again, target: chat, payload: withText(payload, (text) => THREAD_GONE + text) };
+        const { replyTo: ___, ...rest } = withText(payload, (text) => THREAD_GONE + text);
+        return { ...again, target: chat, payload: rest };
       }
       case "unreachable":
         if (this.#now - row.createdAt > GIVE_UP_SECONDS) return { type: "dead", error };

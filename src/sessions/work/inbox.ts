@@ -154,11 +154,11 @@ export function finishTurn(
   core: StoreCore,
   lease: LaneToken,
   { sessionId, append, done, outbox, route }: Finish,
-): void {
+): readonly number[] {
   assertLease(core, sessionId, { lease });
   const stored = append.length > 0 ? appendTo(core, sessionId, append, { lease }) : [];
   const ended = done.flatMap(({ id, outcome }) => {
-    const [row] = ofLease(core, lease, [id]);
+    const row = queued(core, [id]).find(({ lane }) => lane === null || lane === lease.lane);
     if (row) endRow(core, id, "done", outcome);
     return row ? [row] : [];
   });
@@ -166,6 +166,7 @@ export function finishTurn(
   if (route) writeRoute(core, route.scope, route);
   for (const key of new Set(ended.map(({ sessionKey }) => sessionKey)))
     if (stored.length > 0) noteChange(core, "message", key, `message:${stored.at(-1)}`);
+  return stored;
 }
 
 function endRow(core: StoreCore, id: number, state: "done" | "dead", outcome: string | null): void {

@@ -12,7 +12,15 @@ import type { Environment } from "../../sandbox/environment.ts";
 import type { SessionStore } from "../../sessions/store.ts";
 import type { AgentSkills } from "../../skills/open.ts";
 
-export type RunOrigin = "foreground" | "background_review" | "flush" | "curator" | "cron" | "subagent" | "background";
+export type RunOrigin =
+  | "foreground"
+  | "background_review"
+  | "flush"
+  | "curator"
+  | "cron"
+  | "webhook"
+  | "subagent"
+  | "background";
 
 /** One read-only object per turn, made by the loop. No field can be set by tool arguments. */
 /** A person at a door that serves more than one. */

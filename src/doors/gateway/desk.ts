@@ -1,0 +1,319 @@
+// Who works on which chat. What waits in the inbox is the only list there is: this looks at it, starts what may start, and decides what a
+// message means for a turn that runs already.
+import type { Logger } from "../../home/log.ts";
+import type { Clock } from "../../kit/clock.ts";
+import type { InboxRow } from "../../sessions/work.ts";
+import type { CommandDesk } from "./surface.ts";
+import { ChatTurn, type Interruption, type QueuedMessage, type TurnPorts, targetOf } from "./turn.ts";
+
+const ACK_MS = 30_000;
+const LONGEST_CHAIN = 3;
+const RETRY_MS = 2000;
+const MOST_OBSERVED = 50;
+
+interface Pause {
+  readonly until: number;
+  readonly failures: number;
+}
+
+export class Desk {
+  readonly #ports: TurnPorts;
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  readonly #turns = new Map<string, { readonly turn: ChatTurn; readonly over: Promise<void> }>();
+  /** Commands at work; those that change a conversation hold back its turns. */
+  readonly #commands = new Map<string, Set<Promise<void>>>();
+  readonly #greeted = new Set<number>();
+  readonly #told = new Set<number>();
+  readonly #paused = new Map<string, Pause>();
+  readonly #acknowledged = new Map<string, number>();
+  readonly #interrupts = new Map<string, number>();
+  #surface: CommandDesk | null = null;
+  #state: "closed" | "open" | "draining" = "closed";
+  #looking: Promise<void> | null = null;
+  #again = false;
+  #alarm: NodeJS.Timeout | null = null;
+
+  constructor(ports: TurnPorts) {
+    this.#ports = ports;
+    this.#clock = ports.clock;
+    this.#log = ports.log;
+  }
+
+  /** From here on what waits is worked on. */
+  open(surface: CommandDesk): void {
+    this.#surface = surface;
+    this.#state = "open";
+    this.look();
+  }
+
+  get running(): readonly ChatTurn[] {
+    return [...this.#turns.values()].map(({ turn }) => turn);
+  }
+
+  turnOf(key: string): ChatTurn | null {
+    return this.#turns.get(key)?.turn ?? null;
+  }
+
+  /** Resolves when the turn of the chat, if there is one, is over. */
+  async ended(key: string): Promise<void> {
+    await this.#turns.get(key)?.over;
+  }
+
+  /** Something may have changed in the inbox. */
+  look(): void {
+    if (this.#looking) {
+      this.#again = true;
+      return;
+    }
+    this.#looking = this.#lookOnce()
+      .catch((error) => {
+        this.#log.error("the inbox could not be looked at; again in a moment", error);
+        this.#wakeAt(this.#clock.now() + RETRY_MS);
+      })
+      .finally(() => {
+        this.#looking = null;
+        if (!this.#again) return;
+        this.#again = false;
+        this.look();
+      });
+  }
+
+  /** No turn begins any more. Resolves when those that run are over, or have been cut off after `ms`. Answers how many were. */
+  async drain(ms: number, why: Extract<Interruption, "shutdown" | "restart">): Promise<number> {
+    this.#state = "draining";
+    if (this.#alarm) clearTimeout(this.#alarm);
+    const over = () => Promise.all([...this.#turns.values()].map((one) => one.over));
+    const inTime = new AbortController();
+    await Promise.race([over(), this.#clock.sleep(ms, inTime.signal).catch(() => undefined)]);
+    inTime.abort();
+    const cut = [...this.#turns.values()].filter(({ turn }) => !turn.isFinished);
+    for (const { turn } of cut) turn.interrupt(why);
+    const late = new AbortController();
+    await Promise.race([over(), this.#clock.sleep(CUT_MS, late.signal).catch(() => undefined)]);
+    late.abort();
+    await Promise.all([...this.#commands.values()].flatMap((commands) => [...commands]));
+    return cut.length;
+  }
+
+  // --- looking
+
+  async #lookOnce(): Promise<void> {
+    const waiting = await this.#ports.work.waiting();
+    const present = new Set([...waiting.values()].flat().map(({ id }) => id));
+    for (const known of [this.#greeted, this.#told]) for (const id of known) if (!present.has(id)) known.delete(id);
+    for (const [key, rows] of waiting)
+      for (const row of rows) {
+        if (this.#greeted.has(row.id)) continue;
+        this.#greeted.add(row.id);
+        await this.#greet(key, row);
+      }
+    if (this.#state !== "open") return;
+    const most = Math.max(1, this.#ports.settings.home.config().gateway.max_concurrent_turns);
+    let line = 0;
+    for (const [key, rows] of waiting) {
+      const group = this.#ready(key, rows);
+      if (group === null) continue;
+      if (this.#turns.size < most) this.#start(key, group);
+      else await this.#tellToWait(group, ++line);
+    }
+  }
+
+  /** A row that is new here. */
+  async #greet(key: string, row: InboxRow): Promise<void> {
+    const message = row.event as QueuedMessage; // written by us
+    const { questions, work } = this.#ports;
+    const present = this.#turns.get(key)?.turn ?? null;
+    if (row.kind === "user" && questions.waits(key) && !message.observed && !message.queued) {
+      if ((await questions.takeText(key, message.text, message.source)) === "taken") {
+        if (present && !present.isFinished) present.join(row);
+        else await work.settle([row.id], "merged");
+        return;
+      }
+    }
+    if (row.kind === "command") return this.#runCommand(key, row, message);
+    if (!present || present.isFinished || row.kind !== "user" || message.observed || message.queued) return;
+    if (this.#state === "draining") return this.#acknowledge(key, row, message, "kept");
+    await this.#meetBusy(key, row, message, present);
+  }
+
+  async #meetBusy(key: string, row: InboxRow, message: QueuedMessage, turn: ChatTurn): Promise<void> {
+    const { settings } = this.#ports;
+    const mode = settings.home.config().display.busy_input_mode;
+    const { entry } = this.#ports.bot(message.source.platform);
+    const grace = entry.followUpSeconds?.(settings.option(entry.name)) ?? 0;
+    const isFollowUp = this.#clock.now() - turn.startedAt < grace * 1000;
+    if (message.files?.length || isFollowUp) return;
+    if (mode === "steer" && turn.steer(row, message.text)) return this.#acknowledge(key, row, message, "steered");
+    if (mode !== "interrupt") return this.#acknowledge(key, row, message, "queued");
+    const chain = this.#interrupts.get(key) ?? 0;
+    if ((turn.conversation?.agent.activeChildren ?? 0) > 0) return this.#acknowledge(key, row, message, "children");
+    if (chain >= LONGEST_CHAIN) return this.#acknowledge(key, row, message, "queued");
+    this.#interrupts.set(key, chain + 1);
+    turn.interrupt("newer");
+    await this.#acknowledge(key, row, message, "interrupted");
+  }
+
+  /** The rows of the next turn of a chat; null when there is none, or it is not time yet. */
+  #ready(key: string, rows: readonly InboxRow[]): readonly InboxRow[] | null {
+    if (this.#turns.has(key) || (this.#commands.get(key)?.size ?? 0) > 0) return null;
+    const pause = this.#paused.get(key);
+    if (pause && pause.until > this.#clock.now()) {
+      this.#wakeAt(pause.until);
+      return null;
+    }
+    const open = rows.filter(({ kind }) => kind !== "command");
+    const begun = open.find(({ messageId }) => messageId !== null);
+    if (begun) return open.filter(({ messageId }) => messageId === begun.messageId);
+    const group = this.#together(open);
+    const last = group.at(-1);
+    if (last === undefined || messageIn(last).observed) return null;
+    if (group.length < open.length || last.kind !== "user") return group;
+    const until = last.receivedAt * 1000 + this.#windowOf(last) * 1000;
+    if (until <= this.#clock.now()) return group;
+    this.#wakeAt(until);
+    return null;
+  }
+
+  /** Messages that belong together: what was only overheard comes along with the next one that is meant for us. */
+  #together(rows: readonly InboxRow[]): readonly InboxRow[] {
+    const overheard = rows.findIndex((row) => !messageIn(row).observed);
+    if (overheard === -1) return [];
+    const group = [...rows.slice(Math.max(0, overheard - MOST_OBSERVED), overheard + 1)];
+    for (const next of rows.slice(overheard + 1)) {
+      const last = group.at(-1);
+      if (!last || !this.#belong(last, next)) break;
+      group.push(next);
+    }
+    return group;
+  }
+
+  #belong(last: InboxRow, next: InboxRow): boolean {
+    if (last.kind !== "user" || next.kind !== "user") return false;
+    const [one, other] = [messageIn(last), messageIn(next)];
+    if (one.queued || other.queued || other.observed || one.source.user_id !== other.source.user_id) return false;
+    return other.sentAt - one.sentAt <= Math.ceil(this.#windowOf(last));
+  }
+
+  /** How long a message waits for what belongs to it. */
+  #windowOf(row: InboxRow): number {
+    const message = messageIn(row);
+    if (message.queued) return 0;
+    const { entry } = this.#ports.bot(message.source.platform);
+    return (entry.batchSeconds?.(message) ?? 0) * this.#ports.settings.timers.batch;
+  }
+
+  // --- working
+
+  #start(key: string, rows: readonly InboxRow[]): void {
+    const turn = new ChatTurn(key, rows, this.#ports);
+    const over = turn
+      .run()
+      .then((how) => this.#ended(key, how))
+      .catch((error) => {
+        this.#log.error(`a turn of ${key} failed in an unforeseen way; it is tried again`, error);
+        this.#ended(key, "later");
+      })
+      .finally(() => {
+        this.#turns.delete(key);
+        this.look();
+      });
+    this.#turns.set(key, { turn, over });
+  }
+
+  #ended(key: string, how: "ended" | "later"): void {
+    if (how === "ended") {
+      this.#paused.delete(key);
+      if (!this.#turns.get(key)?.turn.wasReplaced) this.#interrupts.delete(key);
+      return;
+    }
+    const failures = (this.#paused.get(key)?.failures ?? 0) + 1;
+    this.#paused.set(key, { failures, until: this.#clock.now() + RETRY_MS * 2 ** Math.min(failures - 1, 6) });
+  }
+
+  #runCommand(key: string, row: InboxRow, message: QueuedMessage): void {
+    const surface = this.#surface;
+    if (!surface) return;
+    const running = this.#commands.get(key) ?? new Set();
+    this.#commands.set(key, running);
+    const work = surface
+      .run(key, row, message)
+      .catch((error) => this.#log.error(`a command of ${key} failed in an unforeseen way`, error))
+      .finally(() => {
+        running.delete(work);
+        if (running.size === 0) this.#commands.delete(key);
+        this.look();
+      });
+    running.add(work);
+  }
+
+  // --- words
+
+  async #tellToWait(group: readonly InboxRow[], place: number): Promise<void> {
+    const [first] = group;
+    if (!first || this.#told.has(first.id)) return;
+    this.#told.add(first.id);
+    await this.#say(
+      first,
+      `notice:wait:${first.id}`,
+      `Others are being answered first; you are number ${place} in line.`,
+    );
+  }
+
+  /** At most every half a minute for each chat. */
+  async #acknowledge(key: string, row: InboxRow, message: QueuedMessage, how: keyof typeof ACKS): Promise<void> {
+    const { settings } = this.#ports;
+    const { home } = settings;
+    if (!home.config().display.busy_ack_enabled) return;
+    const now = this.#clock.now();
+    if (now - (this.#acknowledged.get(key) ?? Number.NEGATIVE_INFINITY) < ACK_MS) return;
+    this.#acknowledged.set(key, now);
+    const { entry } = this.#ports.bot(message.source.platform);
+    const turn = this.turnOf(key);
+    const detail = turn && settings.display(entry, "busy_ack_detail") ? this.#detail(turn) : "";
+    const seen = home.config().onboarding.seen as Readonly<Record<string, unknown>>; // a record of the settings
+    const isFirst = how !== "kept" && seen.busy_input_prompt !== true;
+    await this.#say(row, `notice:busy:${row.id}`, `${ACKS[how]}${detail}${isFirst ? `\n\n${MODES}` : ""}`);
+    if (isFirst)
+      await home
+        .setConfigKey(["onboarding", "seen", "busy_input_prompt"], true)
+        .catch((error) => this.#log.debug("that the hint was shown could not be noted", error));
+  }
+
+  #detail(turn: ChatTurn): string {
+    const activity = turn.conversation?.agent.activity();
+    if (!activity) return "";
+    const seconds = Math.round((this.#clock.now() - turn.startedAt) / 1000);
+    const { apiCallCount: step, maxIterations: most, currentTool: tool } = activity;
+    return ` (${seconds} s, step ${step} of ${most}${tool ? `, ${tool}` : ""})`;
+  }
+
+  async #say(row: InboxRow, cause: string, text: string): Promise<void> {
+    const message = messageIn(row);
+    const { entry, account } = this.#ports.bot(message.source.platform);
+    const payload = { type: "text", text };
+    const target = targetOf(message);
+    await this.#ports.work.promise([{ cause, part: 0, platform: entry.name, account, target, payload }]);
+    this.#ports.wake(entry.name);
+  }
+
+  #wakeAt(ms: number): void {
+    if (this.#alarm) clearTimeout(this.#alarm);
+    this.#alarm = setTimeout(() => this.look(), Math.max(5, ms - this.#clock.now())).unref();
+  }
+}
+
+const CUT_MS = 5000;
+
+const messageIn = ({ event }: InboxRow) => event as QueuedMessage; // written by us
+
+const ACKS = {
+  interrupted: "Stopping to read your new message.",
+  queued: "Got it; I get to it when this turn is done.",
+  children: "Got it; sub-agents are at work, so I get to it when this turn is done.",
+  steered: "Got it; I take it into account.",
+  kept: "I am about to restart; your message is kept and answered afterwards.",
+} as const;
+
+const MODES =
+  "What a message does while I work is your choice: display.busy_input_mode is interrupt, queue or steer. /stop ends the turn, /queue and /steer work in every mode.";

@@ -1,0 +1,470 @@
+// The gateway: bots on one side, conversations on the other, and between them what waits in the store.
+import { BackgroundTasks } from "../../agent/background.ts";
+import type { OpenAgent } from "../../agent/opened.ts";
+import type { OpenHome } from "../../home/open.ts";
+import type { Clock } from "../../kit/clock.ts";
+import { newHolder } from "../../sessions/lanes.ts";
+import type { SessionStore } from "../../sessions/store.ts";
+import type { OutboxRow, WorkStore } from "../../sessions/work.ts";
+import type { ChatMessage, ChatTarget, PlatformEntry } from "./contract.ts";
+import { Conversations } from "./conversations.ts";
+import type { Payload } from "./delivery.ts";
+import { Desk } from "./desk.ts";
+import type { Ending } from "./ending.ts";
+import { ChatHooks } from "./hooks.ts";
+import { Inbound } from "./inbound.ts";
+import { lockBot, noteRestart, stateDirOf, takeRestartNote } from "./instance.ts";
+import { Link, type LinkStatus } from "./link.ts";
+import { chatFiles, readUserInput } from "./media-in.ts";
+import { loadPackage } from "./packages.ts";
+import { Pairing } from "./pairing.ts";
+import { Questions } from "./questions.ts";
+import { builtinPlatforms } from "./registry.ts";
+import { Routes } from "./routes.ts";
+import { GatewaySettings } from "./settings.ts";
+import { CommandDesk, type GatewayControls } from "./surface.ts";
+import { type Bot, type QueuedMessage, type TurnPorts, targetOf } from "./turn.ts";
+
+export interface GatewayRun {
+  readonly home: OpenHome;
+  readonly store: SessionStore;
+  readonly clock: Clock;
+  readonly cwd: string;
+  /** One line on the console. */
+  out(line: string): void;
+  /** Its reason is an `Ending`. */
+  readonly stop: AbortSignal;
+  /** Ends the gateway to start it again. */
+  restart(why: string): Promise<void>;
+  /** What the state file says. */
+  state(change: GatewayStateChange): void;
+  /** It ended without cutting a turn off. */
+  endedClean(): Promise<void>;
+}
+
+export interface GatewayStateChange {
+  readonly gateway_state?: "starting" | "running" | "degraded" | "draining" | "stopped" | "startup_failed";
+  readonly exit_reason?: string | null;
+  readonly restart_requested?: boolean;
+  readonly active_agents?: number;
+  readonly platforms?: Readonly<Record<string, LinkStatus>>;
+  readonly warnings?: readonly string[];
+}
+
+/** Runs until it is stopped; resolves to the exit code. */
+export async function runGateway(run: GatewayRun): Promise<number> {
+  const gateway = await Gateway.open(run);
+  return gateway.run();
+}
+
+class Gateway {
+  readonly #run: GatewayRun;
+  readonly #settings: GatewaySettings;
+  readonly #work: WorkStore;
+  readonly #entries: ReadonlyMap<string, PlatformEntry>;
+  readonly #links = new Map<string, Link>();
+  readonly #routes: Routes;
+  readonly #conversations: Conversations;
+  readonly #questions: Questions;
+  readonly #inbound: Inbound;
+  readonly #desk: Desk;
+  readonly #commands: CommandDesk;
+  readonly #hooks: ChatHooks;
+  readonly #background: BackgroundTasks;
+  /** Whose background prompt it is. */
+  readonly #backgroundOf = new Map<string, { readonly key: string; readonly message: QueuedMessage }>();
+  readonly #over = new AbortController();
+  readonly #warnings: string[] = [];
+  #notices = 0;
+
+  static async open(run: GatewayRun): Promise<Gateway> {
+    const { home, store, clock } = run;
+    const log = home.log.child("gateway");
+    const settings = await GatewaySettings.open(home);
+    const work = await store.work();
+    const routes = await Routes.open({ home, work, clock, log });
+    const hooks = await ChatHooks.load(home.paths, clock, log.child("hooks"));
+    return new Gateway(run, { settings, work, routes, hooks, entries: await builtinPlatforms() });
+  }
+
+  private constructor(
+    run: GatewayRun,
+    parts: {
+      readonly settings: GatewaySettings;
+      readonly work: WorkStore;
+      readonly routes: Routes;
+      readonly hooks: ChatHooks;
+      readonly entries: readonly PlatformEntry[];
+    },
+  ) {
+    const { home, store, clock, cwd } = run;
+    const { settings, work, routes, hooks } = parts;
+    const log = home.log.child("gateway");
+    this.#run = run;
+    this.#settings = settings;
+    this.#work = work;
+    this.#routes = routes;
+    this.#hooks = hooks;
+    this.#entries = new Map(parts.entries.map((entry) => [entry.name, entry]));
+    this.#background = new BackgroundTasks({ clock, onReport: (report) => void this.#reportBackground(report) });
+    this.#conversations = new Conversations({
+      ...{ settings, store, routes, clock, log, cwd },
+      platform: (name) => this.#entry(name),
+      platforms: () => [...this.#links.values()].map(({ entry }) => entry),
+      follow: (key, conversation) => void this.#follow(key, conversation),
+      ended: async (entry, reason) => {
+        const { platform, user_id } = entry.origin ?? {};
+        const { session_id, session_key } = entry;
+        hooks.fire("session:end", { platform, user_id, session_id, session_key, reason });
+      },
+    });
+    this.#questions = new Questions({
+      ...{ work, clock, log },
+      redact: (text) => home.redact(text),
+      wake: (platform) => this.#wake(platform),
+      mayAnswer: async (who, { source, shared }) => {
+        if (!(await this.#inbound.isAllowed({ source: who }))) return false;
+        return !shared || who.user_id === source.user_id || this.#inbound.isAdmin(who);
+      },
+      closed: async ({ platform, target }, messageId, text) =>
+        this.#links.get(platform)?.adapter?.closeQuestion?.(target, messageId, text),
+    });
+    const files = chatFiles(home, clock);
+    const ports: TurnPorts = {
+      ...{ settings, work, store, routes, conversations: this.#conversations, questions: this.#questions, clock, log },
+      readInput: (messages, options) => readUserInput(messages, { home, clock, log, ...options }),
+      bot: (platform) => this.#bot(platform),
+      isAllowed: (message) => this.#inbound.isAllowed(message),
+      wake: (platform) => this.#wake(platform),
+      event: (name, payload) => hooks.fire(name, payload),
+    };
+    this.#inbound = new Inbound({
+      ...{ settings, work, routes, questions: this.#questions, clock, log, files },
+      pairing: new Pairing(home.paths, clock),
+      loadPackage: (entry, name, load) => loadPackage(entry, name, load, home),
+      arrived: (platform) => {
+        this.#links.get(platform)?.noteTraffic("last_inbound_at");
+        this.#desk.look();
+      },
+      reply: async (platform, message, text) => {
+        const target = targetOf(message);
+        await this.#links.get(platform)?.adapter?.send(target, text, { key: `pairing:${message.updateId}` });
+      },
+      entry: (name) => this.#entry(name),
+    });
+    this.#desk = new Desk(ports);
+    this.#commands = new CommandDesk(ports, this.#desk, this.#controls());
+  }
+
+  async run(): Promise<number> {
+    const { home, out, stop, clock } = this.#run;
+    out(`[Gateway] starting: profile ${home.paths.profile}, home ${home.display(home.paths.dir)}, pid ${process.pid}`);
+    this.#run.state({ gateway_state: "starting" });
+    this.#openLinks();
+    for (const warning of this.#warnings) out(`[Gateway] warning: ${warning}`);
+    if (this.#links.size === 0) return this.#nothingToDo();
+    await this.#recover();
+    for (const link of this.#links.values()) link.start();
+    await Promise.race([Promise.all([...this.#links.values()].map(({ tried }) => tried)), aborted(stop)]);
+    const states = [...this.#links.values()].map(({ status }) => status.state);
+    if (!stop.aborted && states.every((state) => state === "fatal")) {
+      this.#run.state({ gateway_state: "startup_failed", exit_reason: "no platform could be connected" });
+      await this.#close();
+      out("[Gateway] stopped");
+      return 1;
+    }
+    const connected = [...this.#links.values()]
+      .filter(({ adapter }) => adapter !== null)
+      .map(({ entry }) => entry.name);
+    const retrying = states.filter((state) => state === "retrying").length;
+    this.#run.state({ gateway_state: connected.length > 0 ? "running" : "degraded", warnings: this.#warnings });
+    out(`[Gateway] ready: ${connected.length > 0 ? connected.join(", ") : `none connected, ${retrying} retrying`}`);
+    this.#hooks.fire("gateway:startup", { platforms: connected });
+    await this.#greetRequester();
+    this.#desk.open(this.#commands);
+    void this.#watch("expiry", ["expiry_first", "expiry_every"], () => this.#conversations.expire());
+    void this.#watch("idle agents", ["expiry_every", "expiry_every"], () => this.#conversations.sweep());
+    void this.#watch("sessions.json", ["directory", "directory"], () => this.#routes.mirror());
+    void this.#watch("store", ["media_cleanup", "media_cleanup"], () => this.#work.sweep());
+    void this.#watch("media", ["media_cleanup", "media_cleanup"], () => chatFiles(home, clock).clean());
+    void this.#watch("inbox", ["controls", "controls"], async () => this.#desk.look());
+    await aborted(stop);
+    return this.#end(stop.reason as Ending); // the contract of `stop`
+  }
+
+  // --- platforms
+
+  #openLinks(): void {
+    const { home, clock, out } = this.#run;
+    const log = home.log.child("gateway");
+    const holder = newHolder();
+    for (const entry of this.#entries.values()) {
+      const { on, problem } = this.#settings.enabled(entry);
+      if (problem) out(`[${entry.label}] off: ${problem}`);
+      const identity = on ? entry.identity(this.#settings.option(entry.name)) : null;
+      if (identity === null) continue;
+      const unknown = this.#settings.unknownOptions(entry);
+      if (unknown.length > 0) this.#warnings.push(`platforms.${entry.name}.extra: nobody reads ${unknown.join(", ")}`);
+      const link = new Link({
+        ...{ entry, identity, settings: this.#settings, work: this.#work, clock, log, holder },
+        host: (account) => this.#inbound.hostFor(entry, account),
+        lock: async () => {
+          const lock = await lockBot(entry.name, identity, { stateDir: stateDirOf(home), home: home.paths.dir });
+          return lock.type === "taken" ? lock : { heldBy: lock.by };
+        },
+        say: (line) => out(`[${entry.label}] ${line}`),
+        changed: () => this.#publish(),
+        commands: () => this.#commands.menu().map(({ name, description }) => ({ name, description })),
+        undeliverable: (row, error) => void this.#undeliverable(row, error),
+      });
+      this.#links.set(entry.name, link);
+    }
+    const open = [...this.#links.values()].filter(({ entry }) => this.#letsNobodyIn(entry));
+    if (open.length > 0)
+      this.#warnings.push(
+        `nobody may write on ${open.map(({ entry }) => entry.name).join(", ")} yet: strangers get a pairing code, which you approve with hermes pairing approve`,
+      );
+  }
+
+  /** A chat platform without any list of people. */
+  #letsNobodyIn({ name, trustsTransport }: PlatformEntry): boolean {
+    const { home } = this.#run;
+    const named = ["ALLOWED_USERS", "ALLOW_ALL_USERS", "GROUP_ALLOWED_USERS", "GROUP_ALLOWED_CHATS"];
+    const variables = [
+      ...named.map((one) => `${name.toUpperCase()}_${one}`),
+      "GATEWAY_ALLOWED_USERS",
+      "GATEWAY_ALLOW_ALL_USERS",
+    ];
+    return trustsTransport !== true && variables.every((one) => !home.env(one)?.trim());
+  }
+
+  #nothingToDo(): number {
+    const { out } = this.#run;
+    this.#run.state({ gateway_state: "startup_failed", exit_reason: "no platform is set up" });
+    out("[Gateway] no platform is set up: hermes gateway setup");
+    return 1;
+  }
+
+  #publish(): void {
+    const platforms = Object.fromEntries([...this.#links].map(([name, { status }]) => [name, status]));
+    this.#run.state({ platforms, active_agents: this.#desk?.running.length ?? 0 });
+  }
+
+  #entry(name: string): PlatformEntry {
+    const entry = this.#entries.get(name);
+    if (!entry) throw new Error(`no platform is called ${name}`);
+    return entry;
+  }
+
+  #bot(name: string): Bot {
+    const link = this.#links.get(name);
+    return { entry: this.#entry(name), account: link?.account ?? "", adapter: link?.adapter ?? null };
+  }
+
+  #wake(platform: string): void {
+    this.#links.get(platform)?.wake();
+  }
+
+  // --- start and end
+
+  /** What the original left to go on with gets a row; the rest is in the inbox by itself. */
+  async #recover(): Promise<void> {
+    const resumable = ["restart_timeout", "shutdown_timeout", "restart_interrupted"];
+    const waiting = await this.#work.waiting();
+    for (const entry of await this.#routes.all()) {
+      const { resume_pending: pending, resume_reason: reason, origin, session_key: key } = entry;
+      if (!pending || !origin || waiting.has(key) || !resumable.includes(String(reason))) continue;
+      const link = this.#links.get(origin.platform);
+      if (!link) continue;
+      const text = "[The gateway was restarted while you worked. Finish what was asked last.]";
+      const updateId = `wake:${key}:${String(entry.last_resume_marked_at ?? entry.updated_at)}`;
+      const event: ChatMessage = { text, type: "text", source: origin, updateId, sentAt: this.#run.clock.now() / 1000 };
+      await this.#work.accept([
+        { sessionKey: key, platform: origin.platform, account: link.account, updateId, kind: "wake", event },
+      ]);
+    }
+  }
+
+  async #greetRequester(): Promise<void> {
+    const who = await takeRestartNote(this.#run.home);
+    const link = who && this.#links.get(who.platform);
+    if (!who || !link) return;
+    const target = { chatId: who.chat_id, ...(who.thread_id ? { threadId: who.thread_id } : {}) };
+    await this.#tell(link, target, `notice:back:${this.#run.clock.now()}`, "I am back.");
+  }
+
+  async #end(ending: Ending): Promise<number> {
+    const { out, state, home } = this.#run;
+    const turns = this.#desk.running.length;
+    const isRestart = ending.type === "restart";
+    out(`[Gateway] stopping: ${ending.why}, ${turns} turn${turns === 1 ? "" : "s"} running`);
+    state({ gateway_state: "draining", restart_requested: isRestart, exit_reason: ending.why });
+    await this.#announceEnd(isRestart);
+    const seconds = Number(home.env("HERMES_RESTART_DRAIN_TIMEOUT") ?? home.config().agent.restart_drain_timeout);
+    const cut = await this.#desk.drain(seconds * 1000, isRestart ? "restart" : "shutdown");
+    await this.#close();
+    if (cut === 0) await this.#run.endedClean();
+    state({ gateway_state: "stopped", exit_reason: ending.why });
+    out("[Gateway] stopped");
+    return ending.exitCode;
+  }
+
+  /** Once for each chat with a running turn. What waits is marked for the original, which reads the entries. */
+  async #announceEnd(isRestart: boolean): Promise<void> {
+    const { clock } = this.#run;
+    for (const turn of this.#desk.running) {
+      const { platform } = turn.source;
+      const link = this.#links.get(platform);
+      const wants = this.#settings.platform(platform).extra.gateway_restart_notification !== false;
+      const entry = await this.#routes.get(turn.key);
+      const resume_reason = isRestart ? "restart_timeout" : "shutdown_timeout";
+      if (entry) await this.#routes.put({ ...entry, resume_pending: true, resume_reason });
+      if (!link || !wants) continue;
+      const text = `The gateway ${isRestart ? "restarts" : "stops"}; I finish this first if I can, and go on with it afterwards if not.`;
+      await this.#tell(link, turn.place.target, `notice:drain:${turn.key}:${clock.now()}`, text);
+    }
+  }
+
+  async #close(): Promise<void> {
+    this.#over.abort();
+    await this.#background.close();
+    await this.#conversations.close();
+    await Promise.all([...this.#links.values()].map((link) => link.stop()));
+    await this.#routes.mirror({ now: true });
+  }
+
+  // --- things that happen beside turns
+
+  async #watch(
+    what: string,
+    [first, every]: readonly [keyof GatewaySettings["timers"], keyof GatewaySettings["timers"]],
+    work: () => Promise<unknown>,
+  ): Promise<void> {
+    const { clock, home } = this.#run;
+    const { signal } = this.#over;
+    for (let wait = this.#settings.timers[first]; !signal.aborted; wait = this.#settings.timers[every]) {
+      await clock.sleep(Math.max(0.05, wait) * 1000, signal).catch(() => undefined);
+      if (signal.aborted) return;
+      await work().catch((error) => home.log.child("gateway").warn(`looking after ${what} failed`, error));
+    }
+  }
+
+  /** What an agent says outside of its turns: what it learned, what ended in the background. */
+  async #follow(key: string, { agent }: OpenAgent): Promise<void> {
+    for await (const event of agent.notices) {
+      if (event.type !== "notice") continue;
+      const entry = await this.#routes.get(key);
+      const link = entry?.origin && this.#links.get(entry.origin.platform);
+      if (!entry?.origin || !link) continue;
+      const text = event.kind === "review" && !event.text.startsWith("💾") ? `💾 ${event.text}` : event.text;
+      await this.#tell(
+        link,
+        targetOf({ source: entry.origin }),
+        `notice:${agent.sessionId}:${event.seq}:${this.#notices++}`,
+        text,
+      );
+    }
+  }
+
+  async #reportBackground({
+    id,
+    status,
+    text,
+  }: {
+    readonly id: string;
+    readonly status: string;
+    readonly text: string;
+  }) {
+    const owner = this.#backgroundOf.get(id);
+    this.#backgroundOf.delete(id);
+    const link = owner && this.#links.get(owner.message.source.platform);
+    if (!owner || !link) return;
+    await this.#tell(
+      link,
+      targetOf(owner.message),
+      `notice:${id}`,
+      `${status === "done" ? "✅" : "⚠️"} ${id}\n\n${text}`,
+    );
+  }
+
+  /** A message that cannot be sent is told once in the chat, if the chat can be reached. */
+  async #undeliverable(row: OutboxRow, error: string): Promise<void> {
+    const { home } = this.#run;
+    home.log.child("gateway").warn(`a message to ${row.platform} could not be delivered: ${error}`);
+    const link = this.#links.get(row.platform);
+    if (!link || row.cause.startsWith("notice:")) return;
+    const text = `A message could not be delivered: ${error}`;
+    await this.#tell(link, row.target as ChatTarget, `notice:dead:${row.id}`, text); // written by us
+  }
+
+  async #tell(link: Link, target: ChatTarget, cause: string, text: string): Promise<void> {
+    const payload: Payload = { type: "text", text: this.#run.home.redact(text) };
+    const { entry, account } = link;
+    await this.#work.promise([{ cause, part: 0, platform: entry.name, account, target, payload }]);
+    link.wake();
+  }
+
+  #controls(): GatewayControls {
+    const gateway = this;
+    const { home } = this.#run;
+    return {
+      async restart({ source }) {
+        const { chatId, threadId } = targetOf({ source });
+        await noteRestart(home, {
+          platform: source.platform,
+          chat_id: chatId,
+          ...(threadId ? { thread_id: threadId } : {}),
+        });
+        setTimeout(() => void gateway.#run.restart("/restart"), RESTART_MS);
+        return "Restarting when running turns are done.";
+      },
+      async setHome(message) {
+        const { entry } = gateway.#bot(message.source.platform);
+        const { chatId, threadId } = targetOf(message);
+        const upper = entry.name.toUpperCase();
+        await home.setEnv(entry.homeVariable ?? `${upper}_HOME_CHANNEL`, chatId);
+        await home.setEnv(`${upper}_HOME_CHANNEL_NAME`, message.source.chat_name ?? message.source.user_name ?? chatId);
+        if (threadId) await home.setEnv(`${upper}_HOME_CHANNEL_THREAD_ID`, threadId);
+        else await home.removeEnv(`${upper}_HOME_CHANNEL_THREAD_ID`);
+        return "This chat is the home channel now.";
+      },
+      get platforms() {
+        return [...gateway.#links].map(([name, { status }]) => ({
+          name,
+          state: status.state,
+          account: status.account ?? "",
+        }));
+      },
+      async setPlatform(name, state) {
+        const link = gateway.#links.get(name);
+        if (!link) return `There is no platform ${name} here. /platform list shows them.`;
+        if (state === "pause") link.pause();
+        else link.resume();
+        return `${link.entry.label}: ${state === "pause" ? "paused" : "connecting"}.`;
+      },
+      background: {
+        running: (key) => gateway.#background.running.filter(({ id }) => gateway.#backgroundOf.get(id)?.key === key),
+        start: (key, prompt, message, conversation) => gateway.#startBackground(key, prompt, message, conversation),
+        stop: (id) => gateway.#background.stop(id),
+      },
+      intercept: (name, args, { platform, user_id }) => gateway.#hooks.intercept(name, args, { platform, user_id }),
+      event: (name, payload) => gateway.#hooks.fire(name, payload),
+    };
+  }
+
+  #startBackground(key: string, prompt: string, message: QueuedMessage, conversation: OpenAgent) {
+    const request = this.#conversations.requestNow(key, message);
+    const task = this.#background.start(prompt, request, conversation);
+    this.#backgroundOf.set(task.id, { key, message });
+    return task;
+  }
+}
+
+/** Long enough for the reply to be stored and the row of the command to end. */
+const RESTART_MS = 300;
+
+const aborted = (signal: AbortSignal) =>
+  new Promise<void>((resolve) => {
+    if (signal.aborted) resolve();
+    signal.addEventListener("abort", () => resolve(), { once: true });
+  });

@@ -1,0 +1,167 @@
+// What comes in: who wrote it is looked at first; only then it is stored, and only then the platform is told that it arrived.
+import type { Logger } from "../../home/log.ts";
+import type { Clock } from "../../kit/clock.ts";
+import type { InboxEvent, WorkStore } from "../../sessions/work.ts";
+import { accessRules, commandRights, forStranger, isAdmin, isAuthorised } from "./access.ts";
+import { type ChatSource, sessionKeyOf } from "./chat.ts";
+import type { AdapterHost, ButtonPress, ChatMessage, PlatformEntry } from "./contract.ts";
+import type { Pairing } from "./pairing.ts";
+import type { Questions } from "./questions.ts";
+import type { Routes } from "./routes.ts";
+import type { GatewaySettings } from "./settings.ts";
+import { targetOf } from "./turn.ts";
+
+interface InboundOptions {
+  readonly settings: GatewaySettings;
+  readonly work: WorkStore;
+  readonly routes: Routes;
+  readonly pairing: Pairing;
+  readonly questions: Questions;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly files: Pick<AdapterHost, "keepFile" | "download">;
+  loadPackage<T>(entry: PlatformEntry, name: string, load: () => Promise<T>): Promise<T>;
+  /** Something waits in the inbox. */
+  arrived(platform: string): void;
+  /** Says something to somebody who is no user of ours: at once or not at all. */
+  reply(platform: string, message: ChatMessage, text: string): Promise<void>;
+  entry(name: string): PlatformEntry;
+}
+
+/** "please restart the gateway!": whole, and in a direct chat only. */
+const RESTART = /^(?:please )?restart (?:the gateway|gateway|hermes|hermes gateway)[.!]{0,3}$/i;
+
+export class Inbound {
+  readonly #options: InboundOptions;
+
+  constructor(options: InboundOptions) {
+    this.#options = options;
+  }
+
+  /** What the adapter of a bot is handed. */
+  hostFor(entry: PlatformEntry, account: string): Omit<AdapterHost, "lost"> {
+    const { settings, work, clock, log, files, routes } = this.#options;
+    const { name: platform } = entry;
+    return {
+      ...{ clock, log: log.child(platform) },
+      option: settings.option(platform),
+      receive: (messages, cursor) => this.#receive(entry, account, messages, cursor),
+      changed: (updateId, text) => this.#changed(platform, account, updateId, text),
+      pressed: (press) => this.#pressed(press),
+      cursor: () => work.cursor(platform, account),
+      knownChats: async () =>
+        (await routes.all()).flatMap(({ origin }) => (origin?.platform === platform ? [origin] : [])),
+      keepFile: files.keepFile,
+      download: files.download,
+      package: (name, load) => this.#options.loadPackage(entry, name, load),
+    };
+  }
+
+  /** Asked when a message comes in, and again when its turn begins. */
+  async isAllowed({
+    source,
+    isBot,
+    mentionsUs,
+  }: Pick<ChatMessage, "source" | "isBot" | "mentionsUs">): Promise<boolean> {
+    const { pairing } = this.#options;
+    const rules = this.#rules(source);
+    const isPaired = source.user_id !== undefined && (await pairing.isPaired(source.platform, source.user_id));
+    const sender = { source, isPaired, ...(isBot ? { isBot } : {}), ...(mentionsUs ? { mentionsUs } : {}) };
+    return isAuthorised(sender, rules);
+  }
+
+  isAdmin(source: ChatSource): boolean {
+    return isAdmin(source.user_id, commandRights(source, this.#options.settings.platform(source.platform).extra));
+  }
+
+  async #receive(
+    entry: PlatformEntry,
+    account: string,
+    messages: readonly ChatMessage[],
+    cursor: string | undefined,
+  ): Promise<readonly boolean[]> {
+    const { work, log, settings } = this.#options;
+    const { name: platform } = entry;
+    const events: InboxEvent[] = [];
+    const strangers: ChatMessage[] = [];
+    const at = new Map<ChatMessage, number>();
+    for (const message of messages) {
+      if (!(await this.isAllowed(message))) {
+        strangers.push(message);
+        continue;
+      }
+      const { text, isCommand } = asTyped(message);
+      const sessionKey = sessionKeyOf(message.source, settings.sharing);
+      const { updateId } = message;
+      at.set(message, events.length);
+      events.push({
+        ...{ sessionKey, platform, account, updateId, kind: isCommand ? "command" : "user" },
+        event: { ...message, text },
+      });
+    }
+    const place = cursor === undefined ? undefined : { platform, account, cursor };
+    const ids = events.length > 0 || place ? await work.accept(events, place) : [];
+    if (ids.some((id) => id !== null)) this.#options.arrived(platform);
+    for (const stranger of strangers)
+      await this.#meet(stranger).catch((error) => log.warn("a stranger could not be answered", error));
+    return messages.map((message) => {
+      const index = at.get(message);
+      return index !== undefined && ids[index] != null;
+    });
+  }
+
+  /** Nothing of a stranger is kept but a code, and that only as its hash. */
+  async #meet(message: ChatMessage): Promise<void> {
+    const { pairing } = this.#options;
+    const { source } = message;
+    if (forStranger(source, this.#rules(source)) !== "pair" || source.user_id === undefined || message.isBot) return;
+    const code = await pairing.request(source.platform, source.user_id, source.user_name ?? "");
+    if (code === null) return;
+    const text = [
+      "I do not know you yet. The owner of this bot can let you in:",
+      "",
+      `Pairing code: ${code}`,
+      `hermes pairing approve ${source.platform} ${code}`,
+    ].join("\n");
+    await this.#options.reply(source.platform, message, text);
+  }
+
+  /** A message whose turn has begun stays as it was read. */
+  async #changed(platform: string, account: string, updateId: string, text: string | null): Promise<void> {
+    const { work } = this.#options;
+    const rows = [...(await work.waiting()).values()].flat();
+    const row = rows.find((one) => one.platform === platform && one.account === account && one.updateId === updateId);
+    if (!row || row.messageId !== null) return;
+    if (text === null) await work.settle([row.id], "withdrawn");
+    else await work.replaceEvent({ platform, account, updateId }, { ...(row.event as ChatMessage), text }); // written by us
+  }
+
+  async #pressed(press: ButtonPress): Promise<void> {
+    const { questions } = this.#options;
+    if (!(await this.isAllowed({ source: press.source }))) return press.answer("You may not answer this.");
+    await press.answer(await questions.press(press.questionId, press.choice, press.source));
+  }
+
+  #rules(source: ChatSource) {
+    const { settings } = this.#options;
+    const { home } = settings;
+    return accessRules(source.platform, {
+      env: (name) => home.env(name),
+      forStrangers: home.config().unauthorized_dm_behavior,
+      extra: settings.platform(source.platform).extra,
+      trustsTransport: this.#options.entry(source.platform).trustsTransport === true,
+    });
+  }
+
+  /** Whom a message was written to, for those who answer it beside its turn. */
+  readonly targetOf = targetOf;
+}
+
+/** Text as it was typed, with what a client makes of it undone: `/new@bot`, long dashes. */
+function asTyped({ text, source, type }: ChatMessage): { readonly text: string; readonly isCommand: boolean } {
+  if (source.chat_type === "dm" && RESTART.test(text.trim())) return { text: "/restart", isCommand: true };
+  const match = /^\/([^\s/@]+)(?:@[^\s/]+)?(?=\s|$)/.exec(text);
+  if (!match || type === "location") return { text, isCommand: false };
+  const args = text.slice(match[0].length).replaceAll("—", "--").replaceAll("–", "-");
+  return { text: `/${match[1]?.toLowerCase()}${args}`, isCommand: true };
+}

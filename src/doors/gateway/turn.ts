@@ -1,0 +1,480 @@
+// One turn of a chat: from rows that wait in the inbox to an answer that is promised in the outbox. Whatever cuts it off, the rows say where
+// it stood.
+
+import type { AgentEvent, TurnOutcome } from "../../agent/events.ts";
+import type { OpenAgent } from "../../agent/opened.ts";
+import { type TurnRecord, WithdrawnError } from "../../agent/turn-kit.ts";
+import type { Logger } from "../../home/log.ts";
+import type { Clock } from "../../kit/clock.ts";
+import { messageOf } from "../../kit/errors.ts";
+import type { UserInput } from "../../llm/messages.ts";
+import type { LaneToken, SessionStore } from "../../sessions/store.ts";
+import type { InboxRow, OutboxPart, WorkStore } from "../../sessions/work.ts";
+import { composeAnswer, plainFailure } from "./answer.ts";
+import { type ChatSource, isShared } from "./chat.ts";
+import type { ChatMessage, ChatTarget, PlatformAdapter, PlatformEntry } from "./contract.ts";
+import type { Borrowed, Conversations } from "./conversations.ts";
+import type { Payload } from "./delivery.ts";
+import { LiveReply } from "./live.ts";
+import type { AskedPlace, Questions } from "./questions.ts";
+import { type ChatEntry, localIso, type Routes } from "./routes.ts";
+import type { GatewaySettings } from "./settings.ts";
+
+/** What waits in the inbox as a message. */
+export type QueuedMessage = ChatMessage & {
+  /** Typed behind `/queue`: a turn of its own, whatever else waits. */
+  readonly queued?: boolean;
+  /** What is stored in place of the text, when a command made it longer. */
+  readonly shownAs?: string;
+};
+
+/** Why a turn is cut off. Control signals: no model ever reads them. */
+export type Interruption = "newer" | "stop" | "new" | "timeout" | "shutdown" | "restart";
+
+const REASONS: Readonly<Record<Interruption, string>> = {
+  newer: "Stop requested",
+  stop: "Stop requested",
+  new: "Session reset requested",
+  timeout: "Execution timed out (inactivity)",
+  shutdown: "Gateway shutting down",
+  restart: "Gateway restarting",
+};
+
+/** What the turns of a gateway share. */
+export interface TurnPorts {
+  readonly settings: GatewaySettings;
+  readonly work: WorkStore;
+  readonly store: SessionStore;
+  readonly routes: Routes;
+  readonly conversations: Conversations;
+  readonly questions: Questions;
+  /** What was written, with its files, as the model gets it; `outside`: whose text besides the sender's is in it. */
+  readInput(
+    messages: readonly QueuedMessage[],
+    options: { readonly shared: boolean; readonly foreign: boolean; readonly conversation: OpenAgent },
+  ): Promise<UserInput & { readonly outside: readonly string[] }>;
+  readonly clock: Clock;
+  readonly log: Logger;
+  bot(platform: string): Bot;
+  isAllowed(message: ChatMessage): Promise<boolean>;
+  /** Something was promised in the name of a bot. */
+  wake(platform: string): void;
+  event(name: "agent:start" | "agent:step" | "agent:end", payload: Readonly<Record<string, unknown>>): void;
+}
+
+export interface Bot {
+  readonly entry: PlatformEntry;
+  readonly account: string;
+  /** Null while it is not connected: what is said then waits in the outbox. */
+  readonly adapter: PlatformAdapter | null;
+}
+
+const MOST_ATTEMPTS = 3;
+const LATE_SECONDS = 600;
+const WATCH_MS = 5000;
+const HYGIENE = 0.85;
+const STILL_TOO_LONG = 0.95;
+const FEWEST = 4;
+
+const CUT_OFF =
+  "[The last turn was cut off before it was finished. The results above are valid: finish what was asked, without doing again what is done.]";
+
+export class ChatTurn {
+  readonly key: string;
+  readonly rows: readonly InboxRow[];
+  readonly startedAt: number;
+  readonly #ports: TurnPorts;
+  readonly #messages: readonly QueuedMessage[];
+  /** Rows that came in while it ran and became part of it. */
+  readonly #joined: InboxRow[] = [];
+  #why: Interruption | null = null;
+  #borrowed: Borrowed | null = null;
+  #live: LiveReply | null = null;
+  #finished = false;
+
+  constructor(key: string, rows: readonly InboxRow[], ports: TurnPorts) {
+    this.key = key;
+    this.rows = rows;
+    this.#ports = ports;
+    this.#messages = rows.map(({ event }) => event as QueuedMessage); // written by us
+    this.startedAt = ports.clock.now();
+  }
+
+  get source(): ChatSource {
+    return this.#last.source;
+  }
+
+  get conversation(): OpenAgent | null {
+    return this.#borrowed?.conversation ?? null;
+  }
+
+  /** Its answer is stored: from here on it can no longer be stopped. */
+  get isFinished(): boolean {
+    return this.#finished;
+  }
+
+  get place(): AskedPlace {
+    const { entry, account } = this.#bot;
+    const { settings } = this.#ports;
+    const { source } = this;
+    return {
+      ...{ key: this.key, source, target: this.#target, platform: entry.name, account },
+      shared: isShared(source, settings.sharing),
+    };
+  }
+
+  /** A newer message took its place. */
+  get wasReplaced(): boolean {
+    return this.#why === "newer";
+  }
+
+  /** Ends it soon; the first reason counts. */
+  interrupt(why: Interruption): void {
+    this.#why ??= why;
+    this.conversation?.agent.interrupt(REASONS[why]);
+  }
+
+  /** Says something into the running turn. The row ends with the turn, if the turn has read it by then. */
+  steer(row: InboxRow, text: string): boolean {
+    const agent = this.conversation?.agent;
+    if (this.#why !== null || this.#finished || !agent?.steer(text)) return false;
+    this.#joined.push(row);
+    return true;
+  }
+
+  /** A row that answered a question of this turn ends with it. */
+  join(row: InboxRow): void {
+    this.#joined.push(row);
+  }
+
+  /** Resolves when the turn has ended or cannot go on now; `later`: its rows wait for another try. */
+  async run(): Promise<"ended" | "later"> {
+    const { log, conversations } = this.#ports;
+    try {
+      if (await this.#endsUnplayed()) return "ended";
+      const { source, channelPrompt, skills } = this.#last;
+      this.#borrowed = await conversations.borrow(this.key, { source, channelPrompt, skills });
+    } catch (error) {
+      if (!isForUser(error)) throw error;
+      log.warn(`a message of ${this.key} could not be answered`, error);
+      await this.#settle("failed", messageOf(error));
+      return "ended";
+    }
+    try {
+      return await this.#play(this.#borrowed);
+    } finally {
+      this.#borrowed.release();
+    }
+  }
+
+  // --- before the turn
+
+  /** Rows that end without a turn. */
+  async #endsUnplayed(): Promise<boolean> {
+    const { isAllowed, store, routes, settings, clock } = this.#ports;
+    const begun = this.rows.some(({ messageId }) => messageId !== null);
+    if (!(await isAllowed(this.#last))) {
+      await this.#settle("refused");
+      return true;
+    }
+    if (this.rows.some(({ attempts }) => attempts >= MOST_ATTEMPTS)) {
+      const entry = await routes.get(this.key);
+      await this.#settle("dead", GAVE_UP, entry ? { ...entry, suspended: true } : undefined);
+      return true;
+    }
+    if (!begun) return false;
+    const freshness = settings.home.config().agent.gateway_auto_continue_freshness;
+    const entry = await routes.get(this.key);
+    const session =
+      entry && (await store.get(await store.resumeTarget(entry.session_id).catch(() => entry.session_id)));
+    const age = session?.lastActivityAt ? clock.now() / 1000 - session.lastActivityAt : 0;
+    if (freshness > 0 && age <= freshness) return false;
+    const quote = brief(this.#last.text);
+    await this.#settle("told", `I was interrupted while working on "${quote}". Write "continue" to go on with it.`);
+    return true;
+  }
+
+  /** Rows and what is said about them, in one step. */
+  async #settle(outcome: "refused" | "dead" | "told" | "failed", text?: string, entry?: ChatEntry): Promise<void> {
+    const { work, routes } = this.#ports;
+    const ids = this.rows.map(({ id }) => id);
+    const outbox = text === undefined ? [] : this.#parts([{ type: "text", text, important: true }]);
+    await work.settle(ids, outcome, { outbox, ...(entry ? { route: routes.asRoute(entry) } : {}) });
+    this.#finished = true;
+    this.#ports.wake(this.#bot.entry.name);
+  }
+
+  // --- the turn
+
+  async #play({ conversation, entry, notices, note }: Borrowed): Promise<"ended" | "later"> {
+    const { settings, event, log } = this.#ports;
+    const { agent } = conversation;
+    await this.#tell(notices);
+    if (this.#why === null) await this.#keepWithin(conversation, entry);
+    const isBegun = this.rows[0]?.messageId != null;
+    const read = await this.#ports.readInput(this.#messages, {
+      shared: this.place.shared,
+      foreign: this.#bot.entry.foreignText === true,
+      conversation,
+    });
+    await agent.readOutside(read.outside);
+    const notes = [note, ...this.#lateNotes(), read.note].filter((one): one is string => !!one);
+    const input: UserInput = { ...read, ...(notes.length > 0 ? { note: notes.join("\n") } : {}), from: "person" };
+    this.#live = this.#openLive();
+    const watch = new AbortController();
+    const facts = this.#facts(agent.sessionId);
+    event("agent:start", facts);
+    void this.#watch(conversation, watch.signal);
+    let outcome: TurnOutcome | null = null;
+    try {
+      const options = { record: this.#record(conversation, entry), ...(isBegun ? { continues: CUT_OFF } : {}) };
+      // It may have been stopped while it was being prepared.
+      if (this.#why !== null) queueMicrotask(() => agent.interrupt(REASONS[this.#why ?? "stop"]));
+      for await (const one of agent.run(input, options)) {
+        if (this.#why !== null && one.type === "turn_start") agent.interrupt(REASONS[this.#why]);
+        if (one.type === "done") outcome = one.outcome;
+        else this.#show(one, facts);
+      }
+    } finally {
+      watch.abort();
+      const how = this.#finished
+        ? outcome?.failed
+          ? "failed"
+          : outcome?.interrupted
+            ? "stopped"
+            : "answered"
+        : "stopped";
+      await this.#live?.close(how).catch((error) => log.debug("the live reply did not end well", error));
+    }
+    event("agent:end", { ...facts, response: brief(outcome?.finalText ?? "", 500) });
+    if (this.#finished) this.#ports.wake(this.#bot.entry.name);
+    if (outcome?.compressionExhausted) await this.#startOver(settings.home.redact(outcome.error ?? ""));
+    return this.#finished || this.#why !== null ? "ended" : "later";
+  }
+
+  #show(event: AgentEvent, facts: Readonly<Record<string, unknown>>): void {
+    const { questions, log } = this.#ports;
+    if (event.type === "step")
+      this.#ports.event("agent:step", { ...facts, iteration: event.iteration, tool_names: event.previousTools });
+    if (event.type === "ask") {
+      this.#live?.pause();
+      questions
+        .ask(event.request, this.place)
+        .catch((error) => log.warn("a question did not reach the chat", error))
+        .finally(() => this.#live?.resume());
+      return;
+    }
+    if (event.type === "status" && event.changedInput) void this.#tell([event.message]);
+    this.#live?.show(event);
+  }
+
+  #openLive(): LiveReply | null {
+    const { adapter, entry } = this.#bot;
+    const { settings, clock, log } = this.#ports;
+    if (adapter === null) return null;
+    return new LiveReply({
+      adapter,
+      entry,
+      settings,
+      target: this.#target,
+      clock,
+      log,
+      key: `live:${this.rows[0]?.id}`,
+    });
+  }
+
+  #record(conversation: OpenAgent, entry: ChatEntry): TurnRecord {
+    const { work, routes } = this.#ports;
+    const ids = this.rows.map(({ id }) => id);
+    return {
+      begin: async (sessionId, messages, lease) => {
+        const stored = await work.begin(lease, { sessionId, ids, messages });
+        if (stored === null) throw new WithdrawnError("the message no longer waits");
+        return stored;
+      },
+      asked: async (lease) => void (await work.asked(lease, ids)),
+      finish: async (sessionId, append, end, lease) => {
+        await this.#stayQueued(lease, ids);
+        const why = this.#why;
+        const says = why === null || why === "timeout";
+        const ended = end.kind === "failed" ? ("failed" as const) : ("answered" as const);
+        const outcome = says ? ended : ENDS[why];
+        const text = why === "timeout" ? TIMED_OUT : (end.finalText ?? "");
+        const payloads = says ? await this.#compose(end.kind === "failed" ? plainFailure(text) : text) : [];
+        const joined = conversation.agent.isSteered ? [] : this.#joined.map(({ id }) => id);
+        const stored = await work.finish(lease, {
+          sessionId,
+          append,
+          done: [...ids.map((id) => ({ id, outcome })), ...joined.map((id) => ({ id, outcome: "merged" as const }))],
+          outbox: this.#parts(payloads),
+          route: routes.asRoute(this.#after(entry, conversation, sessionId)),
+        });
+        this.#finished = true;
+        return stored;
+      },
+    };
+  }
+
+  /** A turn that the gateway itself cuts off is not over: its rows stay, and the next start goes on with it. */
+  async #stayQueued(lease: LaneToken, ids: readonly number[]): Promise<void> {
+    if (this.#why !== "shutdown" && this.#why !== "restart") return;
+    await this.#ports.work.unasked(lease, ids);
+    throw new WithdrawnError("the gateway stops; the turn goes on with the next start");
+  }
+
+  async #compose(text: string): Promise<readonly Payload[]> {
+    const { settings, log } = this.#ports;
+    const { entry } = this.#bot;
+    const streamed = (await this.#live?.streamed().catch(() => [])) ?? [];
+    const origin = entry.interactive === false ? "unattended" : "chat";
+    const { payloads, notes } = await composeAnswer(text, { home: settings.home, settings, entry, streamed, origin });
+    for (const note of notes) log.info(note);
+    return payloads;
+  }
+
+  /** What the entry says when the turn is over. */
+  #after(entry: ChatEntry, { agent }: OpenAgent, sessionId: string): ChatEntry {
+    const { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens, costUsd, costStatus } = agent.totals;
+    return {
+      ...entry,
+      session_id: sessionId,
+      updated_at: localIso(this.#ports.clock.now()),
+      input_tokens: inputTokens,
+      output_tokens: outputTokens,
+      cache_read_tokens: cacheReadTokens,
+      cache_write_tokens: cacheWriteTokens,
+      total_tokens: inputTokens + outputTokens + cacheReadTokens + cacheWriteTokens,
+      last_prompt_tokens: agent.lastPromptTokens ?? entry.last_prompt_tokens ?? 0,
+      estimated_cost_usd: costUsd ?? 0,
+      cost_status: costStatus,
+      resume_pending: false,
+      resume_reason: null,
+      is_fresh_reset: false,
+    };
+  }
+
+  // --- around it
+
+  /** A conversation that grew too long between turns is shortened before the model is asked. */
+  async #keepWithin({ agent, target, store }: OpenAgent, entry: ChatEntry): Promise<void> {
+    const { settings, log } = this.#ports;
+    const { enabled, hygiene_hard_message_limit: most } = settings.home.config().compression;
+    const session = await store.get(agent.sessionId);
+    const messages = session?.messageCount ?? 0;
+    if (messages < FEWEST) return;
+    const used = (agent.lastPromptTokens ?? entry.last_prompt_tokens ?? 0) / target.contextLength;
+    if (!enabled) {
+      if (used >= STILL_TOO_LONG) await this.#tell([FULL]);
+      return;
+    }
+    if (used < HYGIENE && messages < most) return;
+    try {
+      const report = await agent.compress();
+      if (report.type === "compressed" && report.after.tokens >= STILL_TOO_LONG * target.contextLength)
+        await this.#tell([FULL]);
+      if (report.type === "failed")
+        await this.#tell([`The conversation could not be shortened: ${report.why}. Nothing was lost.`]);
+    } catch (error) {
+      log.warn("the conversation could not be shortened before the turn", error);
+      await this.#tell([`The conversation could not be shortened: ${messageOf(error)}. Nothing was lost.`]);
+    }
+  }
+
+  /** There is nothing left to shorten: the chat begins anew, and says so. */
+  async #startOver(error: string): Promise<void> {
+    await this.#ports.conversations.reset(this.key, this.source, { reason: "suspended" });
+    await this.#tell([
+      `The conversation no longer fits into the model's window${error ? ` (${error})` : ""}. The next message begins a new one; /resume reopens this one.`,
+    ]);
+  }
+
+  /** A turn in which nothing happens for long is stopped. */
+  async #watch({ agent }: OpenAgent, signal: AbortSignal): Promise<void> {
+    const { clock, settings, questions } = this.#ports;
+    let warned = false;
+    while (!signal.aborted) {
+      await clock.sleep(WATCH_MS, signal).catch(() => undefined);
+      if (signal.aborted) return;
+      const { gateway_timeout: limit, gateway_timeout_warning: warnAt } = settings.home.config().agent;
+      const idle = questions.waits(this.key) ? 0 : agent.activity().secondsSinceActivity;
+      if (limit > 0 && idle >= limit) return this.interrupt("timeout");
+      if (!warned && warnAt > 0 && idle >= warnAt) {
+        warned = true;
+        await this.#tell([`Nothing has happened for ${Math.round(idle / 60)} minutes. /stop ends the turn.`]);
+      }
+    }
+  }
+
+  /** Said long before it is read. */
+  #lateNotes(): readonly string[] {
+    const { clock } = this.#ports;
+    const [first] = this.#messages;
+    const age = first ? clock.now() / 1000 - first.sentAt : 0;
+    if (!first || age < LATE_SECONDS || this.rows[0]?.messageId != null) return [];
+    return [`[Written at ${new Date(first.sentAt * 1000).toISOString()}, ${Math.round(age / 60)} minutes ago.]`];
+  }
+
+  async #tell(texts: readonly string[]): Promise<void> {
+    const { work, settings } = this.#ports;
+    if (texts.length === 0) return;
+    const cause = `notice:inbox:${this.rows[0]?.id}:${this.#told++}`;
+    const payload: Payload = { type: "text", text: settings.home.redact(texts.join("\n")) };
+    const { entry, account } = this.#bot;
+    await work.promise([{ cause, part: 0, platform: entry.name, account, target: this.#target, payload }]);
+    this.#ports.wake(entry.name);
+  }
+  #told = 0;
+
+  #parts(payloads: readonly Payload[]): readonly OutboxPart[] {
+    const { entry, account } = this.#bot;
+    const mode = this.#ports.settings.option(entry.name)("reply_to_mode") ?? "first";
+    const answered = this.#last.messageId;
+    const cause = `inbox:${this.rows[0]?.id}`;
+    return payloads.map((payload, part) => {
+      const replies = answered !== undefined && (mode === "all" || (mode === "first" && part === 0));
+      const said: Payload = replies ? { ...payload, replyTo: answered } : payload;
+      return { cause, part, platform: entry.name, account, target: this.#target, payload: said };
+    });
+  }
+
+  #facts(sessionId: string): Readonly<Record<string, unknown>> {
+    const { platform, user_id, chat_id } = this.source;
+    return { platform, user_id, chat_id, session_id: sessionId, message: brief(this.#last.text, 500) };
+  }
+
+  get #last(): QueuedMessage {
+    return this.#messages.at(-1) as QueuedMessage; // a turn has a row at least
+  }
+
+  get #bot(): Bot {
+    return this.#ports.bot(this.source.platform);
+  }
+
+  get #target(): ChatTarget {
+    return targetOf(this.#last);
+  }
+}
+
+/** Where the reply to a message goes. */
+export function targetOf({ source, replyIn }: Pick<ChatMessage, "source" | "replyIn">): ChatTarget {
+  if (replyIn) return replyIn;
+  const { chat_id: chat, user_id: user, thread_id: thread } = source;
+  return { chatId: chat ?? user ?? "", ...(thread ? { threadId: thread } : {}) };
+}
+
+const ENDS = {
+  newer: "interrupted",
+  stop: "stopped",
+  new: "cleared",
+  shutdown: "interrupted",
+  restart: "interrupted",
+} as const;
+const GAVE_UP =
+  "I tried this message three times and did not get to an end. The conversation is set aside: your next message begins a new one.";
+const TIMED_OUT = "The turn was stopped because nothing happened for too long. Write again to go on.";
+const FULL = "The conversation nearly fills the model's window. /compress shortens it, /new begins another.";
+
+/** What the settings or the home are to blame for: the chat hears it. */
+const isForUser = (error: unknown) => error instanceof Error && "exitCode" in error;
+
+const brief = (text: string, most = 80) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
