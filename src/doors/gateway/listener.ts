@@ -1,4 +1,5 @@
 // A small HTTP server for platforms that call us. Bodies are read whole and within a limit before anybody looks at them.
+import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders, IncomingMessage, Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Logger } from "../../home/log.ts";
@@ -160,4 +161,24 @@ function notListening(error: Error, host: string, port: number, setting: string)
     retryable: code !== "EACCES" && code !== "EADDRNOTAVAIL",
     cause: error,
   });
+}
+
+// What a caller proves itself with. Nothing of it shows in the time that the comparison takes.
+
+/** A signature in hex digits. */
+export function sameHex(given: string, expected: Uint8Array): boolean {
+  const bytes = /^(?:[0-9a-f]{2}){1,64}$/i.test(given) ? Buffer.from(given, "hex") : Buffer.alloc(0);
+  return bytes.length === expected.length && timingSafeEqual(bytes, expected);
+}
+
+/** By their hashes: neither the text nor its length shows in the time it takes. */
+export function sameSecret(given: string, expected: string): boolean {
+  const hash = (text: string) => createHash("sha256").update(text).digest();
+  return timingSafeEqual(hash(given), hash(expected));
+}
+
+/** One header as text; empty when it did not come. */
+export function headerOf(headers: IncomingHttpHeaders, name: string): string {
+  const value = headers[name];
+  return (Array.isArray(value) ? value.join(", ") : (value ?? "")).trim();
 }
