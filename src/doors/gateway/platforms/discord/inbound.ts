@@ -58,28 +58,33 @@ export class Inbound {
 
     const said = this.readable(message);
     const isCommand = /^\/[a-z]/i.test(said);
-    const thread = room !== null && !isCommand ? await this.#threadFor(message, room, said) : null;
-    const place = thread ?? room;
-    const source = await this.#rooms.sourceOf(place, {
-      ...{ chatId: message.channel_id, user: message.author, nick: message.member?.nick ?? null },
-    });
+    const about = { chatId: message.channel_id, user: message.author, nick: message.member?.nick ?? null };
+    const sender = {
+      source: await this.#rooms.sourceOf(room, about),
+      ...(message.author.bot ? { isBot: true } : {}),
+      mentionsUs: isInDm || calls.mentionsUs || calls.repliesToUs,
+      allowedByRole: await this.hasAllowedRole(message.author.id, message.member?.roles, message.guild_id),
+    };
+    const written = {
+      ...{ updateId: message.id, messageId: message.id, sentAt: Date.parse(message.timestamp) / 1000 },
+      ...sender,
+    };
+    // A stranger opens no thread and leaves no file.
+    if ((await this.#host.allows?.(sender)) === false) return { ...written, text: said, type: "text" };
+
+    const wantsThread = room !== null && calls.byName && !isCommand;
+    const thread = wantsThread ? await this.#threadFor(message, room, said) : null;
+    const source = thread === null ? sender.source : await this.#rooms.sourceOf(thread, about);
     const { files, notes } = await this.#files(message);
     const text = [said, ...unsupportedIn(message), ...notes].filter((line) => line !== "").join("\n");
     const repliedTo = message.referenced_message;
     return {
+      ...{ ...written, source, ...this.settingsOf(source) },
       text: text || (files.length > 0 ? "" : "[no text]"),
       type: typeOf(message, files, isCommand),
-      source,
-      updateId: message.id,
-      messageId: message.id,
-      sentAt: Date.parse(message.timestamp) / 1000,
       ...(files.length > 0 ? { files } : {}),
       ...(repliedTo ? { replyTo: { messageId: repliedTo.id, text: this.readable(repliedTo) } } : {}),
-      ...(message.author.bot ? { isBot: true } : {}),
-      mentionsUs: isInDm || calls.mentionsUs || calls.repliesToUs,
       context: await this.#context(message, room),
-      ...this.settingsOf(source),
-      allowedByRole: await this.hasAllowedRole(message.author.id, message.member?.roles, message.guild_id),
       ...(thread === null ? {} : { replyIn: targetOf(source) }),
     };
   }
@@ -142,7 +147,7 @@ export class Inbound {
 
   /** The thread that belongs to a message which calls us by name in a channel; null where none is wanted or possible. */
   async #threadFor(message: DiscordMessage, room: Room, said: string): Promise<Room | null> {
-    if (!canHoldThreads(room) || !this.#calls(message).byName || !this.#is("auto_thread", true)) return null;
+    if (!canHoldThreads(room) || !this.#is("auto_thread", true)) return null;
     const without = this.#list("no_thread_channels");
     if (without.has("*") || without.has(room.id) || (room.parentId && without.has(room.parentId))) return null;
     const name = threadName(said, `Chat with ${displayName(message.author, message.member?.nick)}`);
