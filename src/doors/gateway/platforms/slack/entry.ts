@@ -1,0 +1,75 @@
+import type { AdapterHost, ChatTarget, PlatformEntry } from "../../contract.ts";
+import { toMrkdwn } from "./markdown.ts";
+
+type Option = AdapterHost["option"];
+
+export const entry: PlatformEntry = {
+  name: "slack",
+  label: "Slack",
+  emoji: "💬",
+  // Slack cuts what is longer than 40,000.
+  maxLength: 39_000,
+  lengthUnit: "utf16",
+  identity: (option) => textOf(option("token", "SLACK_BOT_TOKEN")),
+  variables: [
+    { name: "SLACK_BOT_TOKEN", about: "bot token of the app, xoxb-...", secret: true },
+    { name: "SLACK_APP_TOKEN", about: "app-level token for Socket Mode, xapp-...", secret: true },
+  ],
+  guide: [
+    "1. https://api.slack.com/apps: create an app, turn on Socket Mode, and make an app-level token with connections:write (xapp-...).",
+    "2. OAuth & Permissions, bot token scopes: app_mentions:read, channels:history, channels:read, chat:write, commands, files:read,",
+    "   files:write, groups:history, groups:read, im:history, im:read, im:write, mpim:history, mpim:read, reactions:write, users:read.",
+    "3. Event Subscriptions, bot events: app_mention, message.channels, message.groups, message.im, message.mpim.",
+    "4. Slash Commands: /hermes. Interactivity: on. App Home: allow messages.",
+    "5. Install the app to the workspace, copy the bot token (xoxb-...), and invite the app to its channels.",
+  ].join("\n"),
+  options: [
+    ..."app_token api_url tokens_file request_timeout reply_in_thread strict_mention".split(" "),
+    ..."free_response_channels allowed_channels allow_bots reactions".split(" "),
+  ],
+  packages: { "@slack/socket-mode": "3.1.0", "@slack/web-api": "8.2.0" },
+  format: toMrkdwn,
+  check,
+  repeatIsSafe: false,
+  canEdit: true,
+  display: { tool_progress: "off" },
+  parseTarget,
+  sendsAlone: true,
+  // Slack takes every other word behind a slash for itself.
+  commandWord: (name) => `/hermes ${name}`,
+  open: async (host) => (await import("./adapter.ts")).openSlack(host),
+};
+
+const textOf = (value: unknown) => (typeof value === "string" && value.trim() !== "" ? value.trim() : null);
+
+/** `C0123ABCD`, with `:TS` for a thread; `U...` is a person. */
+function parseTarget(text: string): ChatTarget | null {
+  const [, chatId, threadId] =
+    /^([CGD][A-Z0-9]{8,}|[UW][A-Z0-9]{8,}(?!:))(?::(\d{5,}\.\d{1,6}))?$/.exec(text.trim()) ?? [];
+  if (chatId === undefined) return null;
+  return threadId === undefined ? { chatId } : { chatId, threadId };
+}
+
+function check(option: Option): string | null {
+  const tokens = (textOf(option("token", "SLACK_BOT_TOKEN")) ?? "").split(",").map((token) => token.trim());
+  if (!tokens.every((token) => token.startsWith("xoxb-")))
+    return "SLACK_BOT_TOKEN is not a bot token, which begins with xoxb-; copy it from OAuth & Permissions of the app";
+  const app = textOf(option("app_token", "SLACK_APP_TOKEN"));
+  if (app === null)
+    return "SLACK_APP_TOKEN is not set; make an app-level token with connections:write in the settings of the app";
+  if (!app.startsWith("xapp-"))
+    return "SLACK_APP_TOKEN is not an app-level token, which begins with xapp-; make one in the settings of the app";
+  const url = textOf(option("api_url", "SLACK_API_URL"));
+  return url === null ? null : addressProblem(url);
+}
+
+/** Tokens travel in the clear over plain http: only near by. */
+function addressProblem(address: string): string | null {
+  const url = URL.canParse(address) ? new URL(address) : null;
+  if (url?.protocol === "https:") return null;
+  if (url?.protocol !== "http:") return "SLACK_API_URL is not a web address; use one like https://slack.com/api/";
+  const isNear =
+    /^(?:localhost|127\.[\d.]+|10\.[\d.]+|192\.168\.[\d.]+|172\.(?:1[6-9]|2\d|3[01])\.[\d.]+|\[::1\]|\[f[cd][\da-f:]+\])$/;
+  if (isNear.test(url.hostname)) return null;
+  return "SLACK_API_URL is plain http, which is for loopback and private addresses only; use https";
+}
