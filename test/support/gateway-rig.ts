@@ -1,5 +1,6 @@
 // The real gateway in a process of its own, with quick timers, talking to platforms and a model on loopback.
 import { setTimeout as sleep } from "node:timers/promises";
+import type { RecordedRequest, Reply } from "./model-server/script.ts";
 import { ModelServer } from "./model-server/server.ts";
 import { type RunResult, runHermes, startHermes } from "./run-hermes.ts";
 import { modelConfig, type TempHome, tempHome } from "./temp-home.ts";
@@ -122,6 +123,14 @@ export async function until(what: string, holds: () => boolean | Promise<boolean
     if (Date.now() > deadline) throw new Error(`did not happen in time: ${what}`);
     await sleep(20);
   }
+}
+
+/** What was last said to the model, by a person or a tool. */
+export const lastSaid = ({ body }: RecordedRequest): string => String(body.messages.at(-1)?.content ?? "");
+
+/** Turns get these answers; side calls (titles, summaries), which carry no tools, get a word. */
+export function answerTurns(model: ModelServer, answer: (request: RecordedRequest) => Reply | Promise<Reply>): void {
+  model.clear().otherwise((request) => (request.body.tools?.length ? answer(request) : { text: "A title" }));
 }
 
 export { ModelServer };

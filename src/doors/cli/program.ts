@@ -84,6 +84,11 @@ export const SUBCOMMANDS: readonly Subcommand[] = [
     summary: "manage fallback models",
     load: () => import("./fallback.ts"),
   },
+  {
+    name: "gateway",
+    summary: "talk to the agent in chats: run, set up and watch the platforms",
+    load: () => import("../gateway/cli.ts"),
+  },
   { name: "hooks", summary: "manage shell commands that run on agent events", load: () => import("./hooks.ts") },
   {
     name: "import",

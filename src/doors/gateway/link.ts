@@ -190,7 +190,7 @@ export class Link {
     this.#lost = resolve;
     signal.addEventListener("abort", () => resolve(stopped()), { once: true });
     const seconds = settings.timers.connect;
-    const adapter = await entry.open({ ...this.#options.host(this.account), lost: (error) => resolve(error) });
+    const adapter = await entry.open({ ...this.#options.host(this.account), lost: (error) => resolve(asPlatformError(error)) });
     try {
       await within(() => adapter.connect(signal), seconds * 1000, clock, signal).catch((error: unknown) => {
         if (!(error instanceof OutOfTime)) throw error;
@@ -285,11 +285,16 @@ export class Link {
 
 const stopped = () => new PlatformError("stopped", "the gateway stops", { retryable: true });
 
-/** What is no `PlatformError` is a defect of an adapter; the others go on, and this one is tried again. */
+/**
+ * What is no `PlatformError` is a defect of an adapter; the others go on, and this one is tried again. Those of plugins are told by what
+ * they carry: their code cannot import ours.
+ */
 function asPlatformError(error: unknown): PlatformError {
-  return error instanceof PlatformError
-    ? error
-    : new PlatformError("unforeseen", messageOf(error), { retryable: true, cause: error });
+  if (error instanceof PlatformError) return error;
+  const { code, retryable } = error as { code?: unknown; retryable?: unknown }; // looked at in the next line
+  const isTold = typeof code === "string" && typeof retryable === "boolean";
+  const facts = isTold ? { code, retryable } : { code: "unforeseen", retryable: true };
+  return new PlatformError(facts.code, messageOf(error), { retryable: facts.retryable, cause: error });
 }
 
 function bound(target: object, name: string | symbol): unknown {
