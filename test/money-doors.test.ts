@@ -175,6 +175,16 @@ const DOORS: Readonly<Record<Exclude<Task, "curator" | "skills_hub">, Door>> = {
     config: ({ media }) => `tts: { base_url: "${media.url}", api_key: k-123456789 }\n`,
     play: tool(hidden("text_to_speech", { text: "a heron" })),
   },
+  transcription: {
+    config: ({ media }) => `stt: { base_url: "${media.url}", api_key: k-123456789 }\n`,
+    async play({ temp, open, shut }) {
+      const file = join(temp.project, "voice.ogg");
+      await writeFile(file, "OggS");
+      const conversation = await open();
+      await shut();
+      await conversation.transcribe(file).catch(() => undefined); // the capped one is refused
+    },
+  },
 };
 
 async function enter(t: TestContext, door: Door, cap: string | null): Promise<World & { shutAt(): number }> {
@@ -244,7 +254,8 @@ for (const [purpose, door] of Object.entries(DOORS)) {
     await door.play(free);
     assert.ok(sent(free) > free.shutAt(), "without a cap it does ask");
     // Servers of speech do not say what they counted.
-    const books = await assertBooks(free, { uncounted: purpose === "text_to_speech" ? 1 : 0 });
+    const isSpeech = purpose === "text_to_speech" || purpose === "transcription";
+    const books = await assertBooks(free, { uncounted: isSpeech ? 1 : 0 });
     assert.ok((books.get(purpose)?.calls ?? 0) > 0, `no row for ${purpose}: ${[...books.keys()].join(", ")}`);
   });
 }

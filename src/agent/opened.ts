@@ -4,6 +4,7 @@ import type { CheckpointPort } from "../checkpoints/port.ts";
 import type { Rollback } from "../checkpoints/rollback.ts";
 import type { HistoryMessage } from "../llm/messages.ts";
 import type { ModelList, NameCheck } from "../llm/providers/model-list.ts";
+import type { Usage } from "../llm/usage.ts";
 import type { Target, ToolDefinition } from "../llm/wire.ts";
 import type { ConversationMcp } from "../mcp/open.ts";
 import type { Memory } from "../memory/open.ts";
@@ -31,6 +32,11 @@ import type { Trajectories } from "./trajectory.ts";
 
 /** The user sees it run and stops it; this only ends what was forgotten. */
 const TYPED_LIMIT_MS = 24 * 3600 * 1000;
+
+const NO_USAGE: Usage = {
+  ...{ inputTokens: null, outputTokens: null, cacheReadTokens: null, cacheWriteTokens: null },
+  ...{ reasoningTokens: null, promptTokens: null, totalTokens: null },
+};
 
 type TypedOptions = Pick<ExecuteOptions, "signal" | "onOutput">;
 export type TypedResult = Pick<ExecuteResult, "output" | "omittedChars" | "headChars" | "exitCode" | "interrupted">;
@@ -97,6 +103,8 @@ export interface OpenAgent {
    * hears nothing of it. Never for a text that a model had a part in. Rejects with a `UserError` where commands cannot run.
    */
   runTyped(line: string, options: TypedOptions): Promise<TypedResult>;
+  /** What is said in a sound file, on the account of this conversation. Rejects with a sentence for the user. */
+  transcribe(file: string): Promise<string>;
   /** Builds the system prompt anew; the provider's cache of the conversation is lost when it changed. */
   reloadPrompt(): Promise<{ readonly changed: boolean; readonly warnings: readonly string[] }>;
   /** The checkpoints of the project it stands in. Rejects with a `UserError` where there can be none. */
@@ -280,6 +288,23 @@ export class Opened implements OpenAgent {
   runTyped(line: string, options: TypedOptions): Promise<TypedResult> {
     const { environment } = this.#parts.assembly;
     return environment.execute(clearTypedCommand(line), { ...options, timeoutMs: TYPED_LIMIT_MS });
+  }
+
+  async transcribe(file: string): Promise<string> {
+    const { request, assembly } = this.#parts;
+    const { home, source } = request;
+    const { signal } = this.#over;
+    const { transcribe } = await import("../tools/media/transcribe.ts");
+    return transcribe(file, {
+      ...{ config: home.config(), env: home.env, redact: home.redact, signal },
+      pay: async (task, call, send) => {
+        const { sessionId } = this.agent;
+        await this.store.ensure({ id: sessionId, source, model: this.target.model });
+        const { value, usage, cost } = await assembly.gate.pay(call, { task, sessionId }, send, signal);
+        this.agent.countSideCall({ ...NO_USAGE, ...usage, cost });
+        return value;
+      },
+    });
   }
 
   /** Which of the things a message points at were written by others. */

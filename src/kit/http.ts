@@ -9,7 +9,7 @@ interface HttpOptions
     RequestOptions,
     "method" | "headers" | "agent" | "lookup" | "ca" | "cert" | "key" | "rejectUnauthorized"
   > {
-  readonly body?: string | undefined;
+  readonly body?: string | Uint8Array | undefined;
   readonly signal?: AbortSignal | null | undefined;
   /** For TCP and TLS together. Later than that is a failure with the code `ETIMEDOUT`. */
   readonly connectMs?: number;
@@ -29,7 +29,7 @@ export async function sendRequest(
   { body, signal, connectMs, ...options }: HttpOptions,
 ): Promise<IncomingMessage> {
   signal?.throwIfAborted();
-  const bytes = body === undefined ? null : Buffer.from(body);
+  const bytes = typeof body === "string" ? Buffer.from(body) : (body ?? null);
   const outgoing = httpFor(url).request(url, {
     ...options,
     headers: { accept: "*/*", ...options.headers, ...(bytes && { "content-length": String(bytes.byteLength) }) },

@@ -18,7 +18,8 @@ export type Task =
   | "skills_hub"
   | "plugin"
   | "image_generation"
-  | "text_to_speech";
+  | "text_to_speech"
+  | "transcription";
 
 /** Who pays for a call, and for what. */
 export interface CallPurpose {
@@ -102,7 +103,7 @@ export interface Ledger {
   reserveCall(call: CallRecord, limits: readonly SpendingLimit[]): Promise<Reservation>;
 }
 
-/** What is paid for without being a question to a chat model: a picture, speech. */
+/** What is paid for without being a question to a chat model: a picture, speech, a transcript. */
 export interface PaidCall extends Pick<Target, "model" | "provider" | "baseUrl" | "apiKey" | "keyHosts"> {
   /** The kind of endpoint, as the ledger names it. */
   readonly apiMode: string;

@@ -5,7 +5,10 @@ import type { AssistantMessage, FinishReason, Message } from "../messages.ts";
 import type { ModelRequest, Target, ToolDefinition } from "../wire.ts";
 
 /** Tasks with settings of their own. */
-export type AuxTask = Exclude<Task, "main" | "subagent" | "plugin" | "image_generation" | "text_to_speech">;
+export type AuxTask = Exclude<
+  Task,
+  "main" | "subagent" | "plugin" | "image_generation" | "text_to_speech" | "transcription"
+>;
 
 /** Which model to call, as far as the settings say; resolved to a `Target`. */
 export interface ModelSpec {

@@ -37,7 +37,11 @@ export interface Endpoint {
 }
 
 /** `section` is where the settings stand in config.yaml: `provider`, or `base_url` and `api_key`. */
-function mediaEndpoint(section: string, settings: Readonly<Record<string, unknown>>, ctx: ToolContext): Endpoint {
+export function mediaEndpoint(
+  section: string,
+  settings: Readonly<Record<string, unknown>>,
+  ctx: Pick<ToolContext, "config" | "env">,
+): Endpoint {
   const env = (name: string) => ctx.env?.(name);
   const baseUrl = textOf(settings.base_url)?.replace(/(?<!\/)\/+$/, "");
   const own = textOf(settings.api_key);
@@ -63,7 +67,7 @@ function mediaEndpoint(section: string, settings: Readonly<Record<string, unknow
   }
 }
 
-const NOBODY_PAYS = "Nobody keeps account of costs in this run, so nothing was sent.";
+export const NOBODY_PAYS = "Nobody keeps account of costs in this run, so nothing was sent.";
 
 /** One thing to be made: what for, by which model, from which words. */
 interface Order {
@@ -134,7 +138,7 @@ export function mappingOf(value: unknown): Readonly<Record<string, unknown>> {
 }
 
 /** Null: it did not say, or it is no JSON at all. */
-function usageIn(answer: Buffer): PaidUsage | null {
+export function usageIn(answer: Buffer): PaidUsage | null {
   if (answer[0] !== 0x7b) return null;
   try {
     const { usage } = mappingOf(JSON.parse(answer.toString("utf8")));
@@ -166,7 +170,7 @@ async function readAll(
   return Buffer.concat(parts);
 }
 
-function complaint(answer: Buffer): string {
+export function complaint(answer: Buffer): string {
   const text = answer.toString("utf8").slice(0, 2000);
   try {
     const { message } = mappingOf(mappingOf(JSON.parse(text)).error);
@@ -266,6 +270,7 @@ export function bytesOf(made: unknown): Buffer {
 const OLD_NAMES = {
   images: "image_cache",
   audio: "audio_cache",
+  videos: "video_cache",
   documents: "document_cache",
   screenshots: "browser_screenshots",
   vision: "temp_vision_images",

@@ -98,7 +98,11 @@ export interface ToolContext extends RunContext {
    * Sends what is paid for and is no question to a chat model, under the caps and with a row in the ledger. Rejects with `CallRefusedError`
    * when it may not leave, else with what `send` threw. Absent: nobody keeps the books, so nothing is sent.
    */
-  pay?<T>(task: "image_generation" | "text_to_speech", call: PaidCall, send: () => Promise<PaidAnswer<T>>): Promise<T>;
+  pay?<T>(
+    task: "image_generation" | "text_to_speech" | "transcription",
+    call: PaidCall,
+    send: () => Promise<PaidAnswer<T>>,
+  ): Promise<T>;
   /**
    * Calls another tool of the session on behalf of this call: hooks, guards and redaction as for any call. The result is the tool's own
    * text, whole. Never rejects for what the tool did; absent where no tool may be called.
