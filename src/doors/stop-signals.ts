@@ -16,6 +16,12 @@ export function stopForGoneReader(): boolean {
   return whenReaderLeft.size > 0;
 }
 
+/** For what runs whether anybody reads it or not; answers with how to stop listening. */
+export function onReaderLeft(left: () => void): () => void {
+  whenReaderLeft.add(left);
+  return () => whenReaderLeft.delete(left);
+}
+
 interface StopSignals {
   /** The exit code of the signal that came first; null while there was none. */
   readonly code: number | null;

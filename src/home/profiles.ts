@@ -4,7 +4,8 @@ import { existsSync, readFileSync, statSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { UserError } from "../kit/errors.ts";
-import { isAlive } from "../kit/pid.ts";
+import { isRecord, parseJson } from "../kit/json.ts";
+import { isSameProcess } from "../kit/pid.ts";
 import { type HomeLocation, type HomePaths, homePaths, profileOf, resolveHomeDir, rootOf } from "./paths.ts";
 
 /** A profile that cannot be used as asked, in words for the user. */
@@ -114,7 +115,18 @@ function takeProfileOption(argv: readonly string[]): { name: string | null; argv
 
 /** The process id of the gateway of a home; null when none is running. */
 export async function runningGateway(dir: string): Promise<number | null> {
+  return (await gatewayProcess(dir))?.pid ?? null;
+}
+
+/** The process that `gateway.pid` names, if it still is that one. Older files hold nothing but the number. */
+export async function gatewayProcess(
+  dir: string,
+): Promise<{ readonly pid: number; readonly startTime: number | null } | null> {
   const text = await readFile(join(dir, "gateway.pid"), "utf8").catch(() => "");
-  const pid = Number(/"pid"\s*:\s*(\d+)/.exec(text)?.[1] ?? text.trim());
-  return Number.isInteger(pid) && pid > 0 && isAlive(pid) ? pid : null;
+  const record = parseJson(text);
+  const facts = isRecord(record) ? record : { pid: record };
+  const pid = Number(facts.pid);
+  const startTime = typeof facts.start_time === "number" ? facts.start_time : null;
+  if (!Number.isInteger(pid) || pid <= 0) return null;
+  return (await isSameProcess(pid, startTime)) ? { pid, startTime } : null;
 }

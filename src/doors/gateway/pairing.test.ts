@@ -115,3 +115,13 @@ test("several processes at once lose no request", async (t) => {
   await Promise.all(others.map((other, n) => other.request("telegram", `${n}`, "x")));
   assert.equal((await pairing.list()).pending.length, 3);
 });
+
+test("an approval names the chat that somebody asked in, where it is known", async (t) => {
+  const { pairing, code } = await open(t);
+  const chat = { chatId: "D42", threadId: "7" };
+  const given = (await pairing.request("slack", "U1", "Ann", chat)) ?? assert.fail("no code");
+  const answer = await pairing.approve("slack", given);
+  assert.deepEqual(answer.type === "approved" && answer.chat, chat);
+  const without = await pairing.approve("telegram", await code());
+  assert.deepEqual(without.type === "approved" && without.chat, null);
+});

@@ -34,14 +34,23 @@ interface ApprovedPerson {
 }
 
 type Approval =
-  | { readonly type: "approved"; readonly person: ApprovedPerson }
+  /** With where they asked, if that is known: they are told there. */
+  | { readonly type: "approved"; readonly person: ApprovedPerson; readonly chat: AskedIn | null }
   | { readonly type: "wrong" }
   /** Too many wrong codes; a right one does not count either until then. */
   | { readonly type: "locked"; readonly until: number };
 
+/** The chat somebody asked in: some platforms have chats whose id is not that of the person. */
+interface AskedIn {
+  readonly chatId: string;
+  readonly threadId?: string | undefined;
+}
+
 interface PendingRow {
   readonly user_id: string;
   readonly user_name: string;
+  readonly chat_id?: unknown;
+  readonly thread_id?: unknown;
   readonly created_at: number;
   readonly salt: string;
   readonly hash: string;
@@ -67,7 +76,7 @@ export class Pairing {
   }
 
   /** A new code for a stranger; null when they asked a short while ago, or too many wait already. */
-  async request(platform: string, userId: string, userName: string): Promise<string | null> {
+  async request(platform: string, userId: string, userName: string, chat?: AskedIn): Promise<string | null> {
     return this.#locked(async () => {
       const limits = await this.#limits();
       const asked = `${platform}:${canonicalId(platform, userId)}`;
@@ -77,7 +86,10 @@ export class Pairing {
       if (others.length >= MOST_PENDING) return null;
       const code = Array.from({ length: CODE_LENGTH }, () => LETTERS[randomInt(LETTERS.length)]).join("");
       const salt = randomBytes(16).toString("hex");
-      const row = { user_id: userId, user_name: userName, created_at: this.#now, salt, hash: hashOf(salt, code) };
+      const row = {
+        ...{ user_id: userId, user_name: userName, created_at: this.#now, salt, hash: hashOf(salt, code) },
+        ...(chat && { chat_id: chat.chatId, ...(chat.threadId && { thread_id: chat.threadId }) }),
+      };
       await this.#write(platform, "pending", { ...Object.fromEntries(others), [randomBytes(4).toString("hex")]: row });
       await this.#writeLimits({ ...limits, [asked]: this.#now });
       return code;
@@ -99,13 +111,14 @@ export class Pairing {
         await this.#countWrong(platform, limits);
         return { type: "wrong" };
       }
-      const [id, { user_id, user_name }] = found;
+      const [id, { user_id, user_name, chat_id, thread_id }] = found;
       const person = { platform, user_id, user_name, approved_at: this.#now };
       const approved = await this.#read(platform, "approved");
       await this.#write(platform, "approved", { ...approved, [user_id]: { user_name, approved_at: this.#now } });
       await this.#write(platform, "pending", Object.fromEntries(Object.entries(pending).filter(([key]) => key !== id)));
       await this.#writeLimits({ ...limits, [`${platform}:failures`]: 0 });
-      return { type: "approved", person };
+      const thread = typeof thread_id === "string" ? { threadId: thread_id } : {};
+      return { type: "approved", person, chat: typeof chat_id === "string" ? { chatId: chat_id, ...thread } : null };
     });
   }
 
