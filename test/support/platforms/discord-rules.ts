@@ -69,7 +69,7 @@ export interface Route {
 
 /** Null: Discord has no such route. Routes without places win: `/users/@me` before `/users/{id}`. */
 export function routeOf(method: string, path: string): Route | null {
-  const wanted = path.split("/");
+  const wanted = path.split("/").map(decodeURIComponent);
   const fits = Object.entries(tables().paths).flatMap(([template, item]) => {
     const parts = template.split("/");
     const operation = item[method.toLowerCase()];
@@ -77,7 +77,7 @@ export function routeOf(method: string, path: string): Route | null {
     const values: Record<string, string> = {};
     for (const [at, part] of parts.entries()) {
       const given = wanted[at] ?? "";
-      if (part.startsWith("{")) values[part.slice(1, -1)] = decodeURIComponent(given);
+      if (part.startsWith("{")) values[part.slice(1, -1)] = given;
       else if (part !== given) return [];
     }
     const parameters = [...(item.parameters ?? []), ...(operation.parameters ?? [])];

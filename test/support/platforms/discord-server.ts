@@ -426,7 +426,7 @@ export class DiscordServer extends DiscordWorld {
 
   #setCommands(body: unknown): unknown {
     const wanted = body as readonly Record<string, unknown>[]; // judged before
-    const bad = wanted.find(({ name }) => !/^[-_\p{Ll}\p{N}]{1,32}$/u.test(String(name)));
+    const bad = wanted.find(({ name }) => !isCommandName(String(name)));
     if (bad) {
       this.violations.push(`a command of the name ${String(bad.name)}`);
       throw new Refusal(400, 50035, "Invalid Form Body\nname: Command name is invalid");
@@ -459,6 +459,7 @@ export class DiscordServer extends DiscordWorld {
   }
 }
 
+const isCommandName = (name: string) => /^[-_\p{L}\p{N}]{1,32}$/u.test(name) && name === name.toLowerCase();
 const timeOf = (id: string) => Number(BigInt(id) >> 22n) + 1_420_070_400_000;
 
 /** Discord numbers what it is handed. */

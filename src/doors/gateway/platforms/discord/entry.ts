@@ -66,6 +66,7 @@ export function addressProblem(address: string, setting: string): string | null 
 }
 
 function isNear(host: string): boolean {
-  if (host === "localhost" || host.endsWith(".localhost")) return true;
-  return /^(?:127\.|10\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|169\.254\.|\[::1\]|\[f[cd])/.test(host);
+  if (host === "localhost" || host.endsWith(".localhost") || host === "[::1]" || /^\[f[cd]/.test(host)) return true;
+  const isAddress = /^\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(host);
+  return isAddress && /^(?:127|10|192\.168|172\.(?:1[6-9]|2\d|3[01])|169\.254)\./.test(host);
 }

@@ -150,6 +150,8 @@ export class Inbound {
     if (!canHoldThreads(room) || !this.#is("auto_thread", true)) return null;
     const without = this.#list("no_thread_channels");
     if (without.has("*") || without.has(room.id) || (room.parentId && without.has(room.parentId))) return null;
+    // As the history shows a message whose thread was opened before.
+    if (message.thread) return this.#rooms.add(message.thread, room.guildId);
     const name = threadName(said, `Chat with ${displayName(message.author, message.member?.nick)}`);
     const result = await this.#discord.ask((limit) =>
       this.#discord.api.channels.createThread(
