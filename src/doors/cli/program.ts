@@ -115,6 +115,11 @@ export const SUBCOMMANDS: readonly Subcommand[] = [
     load: async () => ({ define: (await import("./setup.ts")).defineModel }),
   },
   {
+    name: "pairing",
+    summary: "approve people who want to talk to the agent in chats",
+    load: () => import("../gateway/pairing-cli.ts"),
+  },
+  {
     name: "plugins",
     summary: "install and manage plugins",
     load: () => import("./plugins.ts"),

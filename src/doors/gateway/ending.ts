@@ -32,7 +32,7 @@ interface EndingOptions {
   readonly polls?: boolean;
 }
 
-export interface EndingListener {
+interface EndingListener {
   /** Its reason is an `Ending`. */
   readonly stop: AbortSignal;
   /** Asked for in a chat, or by SIGUSR2. */

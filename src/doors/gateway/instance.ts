@@ -30,7 +30,7 @@ export interface GatewayProcess {
 }
 
 /** The right to be the gateway of a home, until the process ends. */
-export interface Instance {
+interface Instance {
   /** The last gateway ended without cutting a turn off. */
   readonly lastWasClean: boolean;
   /** For the next gateway: nothing was cut off. */
@@ -246,7 +246,7 @@ export async function plannedEnd(home: Home, clock: Clock): Promise<{ note: Note
 
 // Who asked for a restart in a chat: the next gateway tells them that it is back.
 
-export interface RestartRequester {
+interface RestartRequester {
   readonly platform: string;
   readonly chat_id: string;
   readonly thread_id?: string | undefined;

@@ -18,7 +18,7 @@ export interface ServiceState {
 }
 
 /** Where services live; tests have places of their own. */
-export interface ServicePlaces {
+interface ServicePlaces {
   readonly platform: NodeJS.Platform;
   /** Units of the machine. */
   readonly systemUnits: string;
@@ -78,7 +78,7 @@ export async function serviceState(home: OpenHome, places = PLACES): Promise<Ser
   return { manager, installed, active: code === 0 };
 }
 
-export interface InstalledService {
+interface InstalledService {
   readonly path: string;
   /** Starts with the machine or the login from now on. Otherwise: why not. */
   readonly enabled: boolean;
@@ -179,7 +179,7 @@ function commandLine({ paths }: Pick<OpenHome, "paths">, args: readonly string[]
 /** A turn may take this long to end, and what follows it a little more. */
 const stopSeconds = (home: OpenHome) => home.config().agent.restart_drain_timeout + 30;
 
-export function unitText(home: OpenHome, { system }: Scope): string {
+function unitText(home: OpenHome, { system }: Scope): string {
   // Only in commands a dollar begins a variable.
   const words = (args: readonly string[]) =>
     commandLine(home, args)
@@ -216,7 +216,7 @@ function unitWord(word: string): string {
   return `"${word.replace(/[\\"]/g, "\\$&").replaceAll("%", "%%").replaceAll("\n", "\\n")}"`;
 }
 
-export function plistText(home: OpenHome): string {
+function plistText(home: OpenHome): string {
   const log = consoleLog(home);
   const text = (value: string) => `<string>${xml(value)}</string>`;
   return `<?xml version="1.0" encoding="UTF-8"?>

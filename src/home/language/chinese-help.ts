@@ -213,6 +213,38 @@ const HOME = {
   "Show version, runtime and install path.": "显示版本、运行环境和安装路径。",
 } as const;
 
+const GATEWAY = {
+  "talk to the agent in chats: run, set up and watch the platforms": "在聊天中与智能体对话：运行、设置和查看各平台",
+  "talk to the agent in chats: Telegram, Discord, Slack, e-mail and more":
+    "在聊天中与智能体对话：Telegram、Discord、Slack、电子邮件等",
+  "run the gateway in this terminal until Ctrl+C": "在此终端运行网关，直到按 Ctrl+C",
+  "stop a running gateway of this profile first": "先停止此配置正在运行的网关",
+  "start the gateway in the background, or its service if one is installed":
+    "在后台启动网关；如已安装服务，则启动该服务",
+  "stop the gateway; running turns may finish first": "停止网关；正在运行的轮次可先完成",
+  "restart the gateway; running turns may finish first": "重启网关；正在运行的轮次可先完成",
+  "the gateways of all profiles": "所有配置的网关",
+  "show platforms, queues and problems; exit code 0 running, 1 not":
+    "显示平台、队列和问题；退出码 0 表示正在运行，1 表示未运行",
+  "list the gateways of all profiles": "列出所有配置的网关",
+  "install a service that starts the gateway with your login (systemd or launchd)":
+    "安装随登录启动网关的服务（systemd 或 launchd）",
+  "for the whole machine, not only for you (systemd, as root)": "用于整台机器，而不只是你（systemd，以 root 运行）",
+  "stop and remove the service": "停止并移除服务",
+  "connect a chat platform: keys, packages, next steps": "连接聊天平台：密钥、软件包、后续步骤",
+  "telegram, discord, slack, ...": "telegram、discord、slack 等",
+  "approve people who want to talk to the agent in chats": "批准想在聊天中与智能体对话的人",
+  "let people talk to the agent in chats: they get a code, you approve it":
+    "允许他人在聊天中与智能体对话：对方收到代码，由你批准",
+  "list who waits and who may write; codes are never shown": "列出等待者和已获准者；从不显示代码",
+  "let somebody in; exit code 0 approved, 1 wrong, expired or locked":
+    "批准某人；退出码 0 表示已批准，1 表示代码错误、已过期或已锁定",
+  "the code they were shown, or the request id of the list": "对方看到的代码，或列表中的请求 ID",
+  "withdraw somebody's access": "撤销某人的访问权限",
+  "the user id of the list": "列表中的用户 ID",
+  "discard all requests that wait": "丢弃所有等待中的请求",
+} as const;
+
 const BATCH = {
   "run many prompts and save the trajectories": "批量运行提示并保存轨迹",
   "run many prompts and save the trajectories in data/RUN_NAME/": "批量运行提示，轨迹保存到 data/RUN_NAME/",
@@ -430,6 +462,7 @@ export const CHINESE_HELP: Catalogue = {
   ...APPROVALS,
   ...KEYS_AND_MODELS,
   ...HOME,
+  ...GATEWAY,
   ...BATCH,
   ...EXTENSIONS,
   ...MEMORY_AND_PROMPT,
