@@ -1,0 +1,68 @@
+// A WebSocket of an adapter, on Node's own client. Frames are handled one after the other, in the order they came: what is told to the
+// platform about one of them is told before the next is looked at.
+import type { Logger } from "../../home/log.ts";
+import { CallFailedError } from "./web-calls.ts";
+
+interface SocketOptions {
+  readonly seconds?: number;
+  readonly protocols?: readonly string[];
+  readonly log: Logger;
+  onFrame(data: string | Uint8Array): Promise<void> | void;
+  /** Once, after it was open; not after `close`. */
+  onLost(reason: string): void;
+}
+
+export interface OpenSocket {
+  /** False: it is closed. */
+  send(data: string | Uint8Array): boolean;
+  close(): void;
+}
+
+const SECONDS = 20;
+
+/** Rejects with `CallFailedError`. The address may hold a ticket: only its host is named. */
+export async function openSocket(address: string | URL, options: SocketOptions): Promise<OpenSocket> {
+  const { seconds = SECONDS, protocols = [], log, onFrame, onLost } = options;
+  const { host } = new URL(address);
+  const socket = new WebSocket(address, [...protocols]);
+  socket.binaryType = "arraybuffer";
+  let line = Promise.resolve();
+  let isOver = false;
+  socket.onmessage = ({ data }) => {
+    line = line
+      .then(() => (isOver ? undefined : onFrame(typeof data === "string" ? data : new Uint8Array(data))))
+      .catch((error: unknown) => log.error(`a frame from ${host} could not be handled`, error));
+  };
+  await new Promise<void>((resolve, reject) => {
+    const fail = (reason: string) => {
+      clearTimeout(timer);
+      isOver = true;
+      socket.onopen = socket.onclose = socket.onerror = null;
+      socket.close();
+      reject(new CallFailedError("unreachable", `${host} cannot be reached: ${reason}`));
+    };
+    const timer = setTimeout(() => fail(`no connection within ${seconds} seconds`), seconds * 1000);
+    socket.onopen = () => {
+      clearTimeout(timer);
+      resolve();
+    };
+    socket.onclose = () => fail("the connection was refused");
+    socket.onerror = () => undefined; // told by `close`, which follows
+  });
+  socket.onclose = ({ code, reason }) => {
+    if (isOver) return;
+    isOver = true;
+    onLost(`${host} closed the connection (${reason === "" ? code : `${code}: ${reason}`})`);
+  };
+  return {
+    send: (data) => {
+      if (socket.readyState !== WebSocket.OPEN) return false;
+      socket.send(data as string | Uint8Array<ArrayBuffer>); // never of shared memory
+      return true;
+    },
+    close: () => {
+      isOver = true;
+      socket.close();
+    },
+  };
+}
