@@ -44,6 +44,8 @@ export interface ChatMessage {
   readonly allowedByRole?: boolean | undefined;
   /** A target string (`telegram:123`) that the answer goes to instead, on whatever platform; the gateway resolves it. */
   readonly deliver?: string | undefined;
+  /** Whose text besides the sender's is in it, in a few words, each already fenced where it stands: the rest of it is the owner's word. */
+  readonly outside?: readonly string[] | undefined;
 }
 
 /** Somebody pressed a button under a question. */

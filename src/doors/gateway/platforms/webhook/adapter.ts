@@ -144,6 +144,7 @@ class Webhook implements PlatformAdapter {
         chat_type: "webhook",
         message_id: id,
       },
+      outside: [`a delivery to the webhook ${route.name}`],
       ...(route.skills.length > 0 ? { skills: route.skills } : {}),
       ...(destination.type === "own" ? { replyIn: destination.target } : {}),
       ...(destination.type === "other" ? { deliver: destination.target } : {}),
