@@ -147,13 +147,7 @@ class SlackAdapter implements PlatformAdapter {
   ): Promise<SendResult> {
     const { text: shown } = options.plain ? plainText(text) : { text: toMrkdwn(text) };
     const fits = Buffer.byteLength(shown) <= EDIT_BYTES;
-    if (!fits && text.length > EDIT_BLOCK) {
-      if (!options.final) return { messageId };
-      const sent = await this.send(target, text, options);
-      const quietly = (error: unknown) => this.#host.log.debug("slack: a preview could not be deleted", error);
-      if (!("failed" in sent)) await this.remove(target, messageId).catch(quietly);
-      return sent;
-    }
+    if (!fits && text.length > EDIT_BLOCK) return this.#replace(target, messageId, text, options);
     try {
       const { workspace, channel } = await this.#web.locate(target.chatId);
       // An empty list takes the blocks of an earlier edit away.
@@ -166,6 +160,24 @@ class SlackAdapter implements PlatformAdapter {
       if (options.final && errorCode(error) === "message_not_found") return this.send(target, text, options);
       return sendFailure(error);
     }
+  }
+
+  /** An answer for which an edit has no room: written as a new message, and what was shown of it goes. */
+  async #replace(
+    target: ChatTarget,
+    messageId: string,
+    text: string,
+    options: SendOptions & { final: boolean },
+  ): Promise<SendResult> {
+    if (!options.final) return { messageId };
+    // An edit is repeated without asking; this one may have arrived.
+    const before = await this.findSent(target, options.key, text).catch(() => undefined);
+    const sent = typeof before === "string" ? { messageId: before } : await this.send(target, text, options);
+    if (!("failed" in sent))
+      await this.remove(target, messageId).catch((error: unknown) =>
+        this.#host.log.debug("slack: a preview could not be deleted", error),
+      );
+    return sent;
   }
 
   async remove(target: ChatTarget, messageId: string): Promise<void> {

@@ -1,4 +1,5 @@
 import type { AdapterHost, ChatTarget, PlatformEntry } from "../../contract.ts";
+import { addressProblem } from "../../web-calls.ts";
 import { toMrkdwn } from "./markdown.ts";
 
 type Option = AdapterHost["option"];
@@ -60,16 +61,5 @@ function check(option: Option): string | null {
   if (!app.startsWith("xapp-"))
     return "SLACK_APP_TOKEN is not an app-level token, which begins with xapp-; make one in the settings of the app";
   const url = textOf(option("api_url", "SLACK_API_URL"));
-  return url === null ? null : addressProblem(url);
-}
-
-/** Tokens travel in the clear over plain http: only near by. */
-function addressProblem(address: string): string | null {
-  const url = URL.canParse(address) ? new URL(address) : null;
-  if (url?.protocol === "https:") return null;
-  if (url?.protocol !== "http:") return "SLACK_API_URL is not a web address; use one like https://slack.com/api/";
-  const isNear =
-    /^(?:localhost|127\.[\d.]+|10\.[\d.]+|192\.168\.[\d.]+|172\.(?:1[6-9]|2\d|3[01])\.[\d.]+|\[::1\]|\[f[cd][\da-f:]+\])$/;
-  if (isNear.test(url.hostname)) return null;
-  return "SLACK_API_URL is plain http, which is for loopback and private addresses only; use https";
+  return url === null ? null : addressProblem(url, "SLACK_API_URL");
 }

@@ -183,11 +183,15 @@ export class Reception {
       const asked = { chatId: channel, threadId: spoken.threadTs, text: plain, mentionsUs, isFollowed };
       if (!isForUs(asked, option, { requireMention: true, prefix: "SLACK", chats: "CHANNELS" }, log)) return null;
     }
-    const context = inThread && !isFollowed && !isDirect ? await this.#threadBefore(spoken, workspace) : undefined;
-    if (!isDirect && threadId !== undefined) this.follow(channel, threadId);
-    const { files, notes } = await this.#fetchAll(spoken.files, workspace);
+    const source = await this.#sourceOf({ channel, user: user ?? botId ?? "", threadId, ts }, workspace);
+    const about = { source, ...(isBot ? { isBot } : {}), ...(mentionsUs ? { mentionsUs } : {}) };
+    const isKnown = (await this.#host.allows?.(about)) ?? true;
+    const isCalled = isKnown && inThread && !isFollowed && !isDirect;
+    const context = isCalled ? await this.#threadBefore(spoken, workspace) : undefined;
+    if (isKnown && !isDirect && threadId !== undefined) this.follow(channel, threadId);
+    const { files, notes } = await this.#fetchAll(isKnown ? spoken.files : [], workspace);
     const whole = [plain, ...notes].filter((part) => part !== "").join("\n");
-    if (whole === "" && files.length === 0 && !mentionsUs) return null;
+    if (whole === "" && spoken.files.length === 0 && !mentionsUs) return null;
     return {
       text: whole === "" && files.length === 0 ? NOTHING_SAID : whole,
       type: typeOf(
@@ -195,13 +199,11 @@ export class Reception {
         files,
         spoken.files.some(({ isVoice }) => isVoice),
       ),
-      source: await this.#sourceOf({ channel, user: user ?? botId ?? "", threadId, ts }, workspace),
+      ...about,
       updateId: `${channel}:${ts}`,
       messageId: ts,
       sentAt: Number(ts),
       ...(files.length > 0 ? { files } : {}),
-      ...(isBot ? { isBot } : {}),
-      ...(mentionsUs ? { mentionsUs } : {}),
       ...(context ? { context } : {}),
       ...channelSettings([spoken.threadTs, channel], option),
     };

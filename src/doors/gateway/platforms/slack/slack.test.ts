@@ -34,9 +34,9 @@ for (const [name, set, problem] of [
   ["several workspaces", { ...TOKENS, token: "xoxb-1, xoxb-2" }, null],
   ["http on loopback", { ...TOKENS, api_url: "http://127.0.0.1:9/api/" }, null],
   ["http in a private network", { ...TOKENS, api_url: "http://172.20.1.2/api/" }, null],
-  ["http in the open", { ...TOKENS, api_url: "http://slack.example.com/api/" }, /plain http/],
-  ["http to what only looks private", { ...TOKENS, api_url: "http://10.evil.example/" }, /plain http/],
-  ["no address", { ...TOKENS, api_url: "slack" }, /not a web address/],
+  ["http in the open", { ...TOKENS, api_url: "http://slack.example.com/api/" }, /only for this machine/],
+  ["http to what only looks private", { ...TOKENS, api_url: "http://10.evil.example/" }, /only for this machine/],
+  ["no address", { ...TOKENS, api_url: "slack" }, /SLACK_API_URL must be an address/],
 ] as const)
   test(`the check of the settings with ${name} ${problem === null ? "passes" : "says what is wrong"}`, () => {
     const said = entry.check?.(options(set)) ?? null;

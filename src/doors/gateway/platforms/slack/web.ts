@@ -6,6 +6,7 @@ import type { WebClient, WebClientOptions } from "@slack/web-api";
 import { isMissing, messageOf } from "../../../../kit/errors.ts";
 import { asRecord, asText, type Json, parseJson } from "../../../../kit/json.ts";
 import { type AdapterHost, type OutgoingFile, PlatformError, type SendResult } from "../../contract.ts";
+import { callWeb } from "../../web-calls.ts";
 
 /** The app in one workspace. */
 export interface Workspace {
@@ -25,6 +26,7 @@ interface Named {
 }
 
 const REQUEST_SECONDS = 30;
+const UPLOAD_SECONDS = 300;
 const API_URL = "https://slack.com/api/";
 const NAME_MS = 3600_000;
 const MAX_NAMES = 5000;
@@ -160,16 +162,12 @@ export class SlackWeb {
     const blob = await openAsBlob(file.path);
     const room = await client.files.getUploadURLExternal({ filename: file.name, length: blob.size });
     if (!room.upload_url || !room.file_id) throw new Error("Slack gave no place to upload the file to");
-    const put = await fetch(room.upload_url, {
-      method: "POST",
-      body: blob,
-      redirect: "error",
-      signal: AbortSignal.timeout(requestMs(this.#host) * 10),
-    }).catch((error: unknown) => {
-      throw new NothingSent(`the file could not be uploaded: ${messageOf(error)}`);
-    });
-    await put.arrayBuffer();
-    if (!put.ok) throw new NothingSent(`the file could not be uploaded: Slack answered ${put.status}`);
+    const put = await callWeb(room.upload_url, { method: "POST", body: blob, seconds: UPLOAD_SECONDS }).catch(
+      (error: unknown) => {
+        throw new NothingSent(`the file could not be uploaded: ${messageOf(error)}`);
+      },
+    );
+    if (put.status !== 200) throw new NothingSent(`the file could not be uploaded: Slack answered ${put.status}`);
     began(room.file_id);
     const where = threadTs === undefined ? { channel_id: channel } : { channel_id: channel, thread_ts: threadTs };
     const done = await client.files.completeUploadExternal({
