@@ -1,6 +1,9 @@
 // A WebSocket of an adapter, on Node's own client. Frames are handled one after the other, in the order they came: what is told to the
 // platform about one of them is told before the next is looked at.
 import type { Logger } from "../../home/log.ts";
+import type { Clock } from "../../kit/clock.ts";
+import { messageOf } from "../../kit/errors.ts";
+import { PlatformError } from "./contract.ts";
 import { CallFailedError } from "./web-calls.ts";
 
 interface SocketOptions {
@@ -65,4 +68,42 @@ export async function openSocket(address: string | URL, options: SocketOptions):
       socket.close();
     },
   };
+}
+
+interface ReopenOptions {
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  readonly log: Logger;
+}
+
+const PAUSES = [0.2, 1, 3];
+
+/**
+ * Opens again what was lost: servers close their sockets now and then, and mean nothing by it. Resolves to null, or to why it did not work
+ * after some tries. Never rejects.
+ */
+export async function reopened(
+  open: () => Promise<void>,
+  { clock, signal, log }: ReopenOptions,
+): Promise<PlatformError | null> {
+  let last: PlatformError | null = null;
+  for (const pause of PAUSES) {
+    await clock.sleep(pause * 1000, signal).catch(() => undefined);
+    if (signal.aborted) return null;
+    try {
+      await open();
+      return null;
+    } catch (error) {
+      last = asPlatformError(error);
+      if (!last.retryable) return last;
+      log.warn(`not connected again: ${last.message}`);
+    }
+  }
+  return last;
+}
+
+export function asPlatformError(error: unknown): PlatformError {
+  if (error instanceof PlatformError) return error;
+  const code = error instanceof CallFailedError ? "unreachable" : "unforeseen";
+  return new PlatformError(code, messageOf(error), { retryable: true, cause: error });
 }
