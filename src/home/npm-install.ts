@@ -1,8 +1,8 @@
 // Packages that are not part of the program: npm installs them into the home when they are needed for the first time.
 import { spawn } from "node:child_process";
-import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { codeOf } from "../kit/errors.ts";
+import { codeOf, isMissing } from "../kit/errors.ts";
 
 interface NpmInstall {
   /** Gets `node_modules`; what was there before is replaced once the new one is whole. */
@@ -64,23 +64,21 @@ function lockFile(packages: NpmInstall["packages"], integrity: Readonly<Record<s
   });
 }
 
-/** What is there already and has the same versions stays: another process was faster, and may have it open. */
+/** What is there already makes way: it may be of other versions, or damaged. Another process may do the same at this moment. */
 async function putInPlace(staging: string, folder: string): Promise<void> {
-  const isFree = await rename(staging, folder).then(
-    () => true,
-    (error: unknown) => {
-      if (!["ENOTEMPTY", "EEXIST", "EPERM"].includes(codeOf(error) ?? "")) throw error;
-      return false;
-    },
-  );
-  if (isFree || (await manifest(folder)) === (await manifest(staging))) return;
-  const old = join(dirname(folder), `.old-${basename(staging)}`);
-  await rename(folder, old);
-  await rename(staging, folder);
-  await rm(old, { recursive: true, force: true });
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await rename(staging, folder);
+    } catch (error) {
+      if (attempt === 5 || !["ENOTEMPTY", "EEXIST", "EPERM"].includes(codeOf(error) ?? "")) throw error;
+    }
+    const old = join(dirname(folder), `.old-${basename(staging)}`);
+    await rename(folder, old).catch((error: unknown) => {
+      if (!isMissing(error)) throw error;
+    });
+    await rm(old, { recursive: true, force: true });
+  }
 }
-
-const manifest = (folder: string) => readFile(join(folder, "package.json"), "utf8").catch(() => null);
 
 function runNpm(command: "ci" | "install", cwd: string, env: Readonly<Record<string, string>>): Promise<NpmOutcome> {
   const quiet = ["--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error"];

@@ -34,19 +34,22 @@ export async function loadPackage<T>(platform: Platform, name: string, load: () 
   if (found === null) throw missing(`the package ${name} is not installed`);
   if (found !== wanted)
     throw missing(`the package ${name} is installed as ${found}, and ${wanted ?? "none"} is needed`);
-  const entry = pathToFileURL(join(folderOf(home, platform), "entry.mjs")).href;
   try {
-    return (await (await import(entry)).load(name)) as T; // the package that `load` imports, from another place
+    return (await fromHome(home, platform, name)) as T; // the package that `load` imports, from another place
   } catch (error) {
     throw missing(`the package ${name} cannot be loaded (${messageOf(error)})`, error);
   }
 }
 
-/** Packages that `loadPackage` would not find. */
+async function fromHome(home: Home, platform: Platform, name: string): Promise<unknown> {
+  return (await import(pathToFileURL(join(folderOf(home, platform), "entry.mjs")).href)).load(name);
+}
+
+/** Packages that `loadPackage` would not find, or could not load. */
 export async function missingPackages(platform: Platform, home: Home): Promise<readonly string[]> {
   const found = await Promise.all(
     Object.entries(platform.packages ?? {}).map(async ([name, version]) =>
-      isBesideProgram(name) || (await installedVersion(home, platform, name)) === version ? [] : [name],
+      isBesideProgram(name) || (await isUsable(home, platform, name, version)) ? [] : [name],
     ),
   );
   return found.flat();
@@ -69,6 +72,14 @@ export async function installPackages(
     outcome.type === "no npm" ? "npm, which installs them, is not on the PATH" : `npm failed: ${outcome.reason}`;
   throw new UserError(
     `The packages of ${platform.label} were not installed: ${why}. Install npm or fix its network, then run "hermes gateway setup ${platform.name}" again; or next to the program: ${installByHand(installRoot(), packages)}`,
+  );
+}
+
+async function isUsable(home: Home, platform: Platform, name: string, version: string): Promise<boolean> {
+  if ((await installedVersion(home, platform, name)) !== version) return false;
+  return fromHome(home, platform, name).then(
+    () => true,
+    () => false,
   );
 }
 

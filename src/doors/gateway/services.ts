@@ -190,6 +190,8 @@ function unitText(home: OpenHome, { system }: Scope): string {
 Description=Hermes gateway (profile ${home.paths.profile})
 After=network-online.target
 Wants=network-online.target
+StartLimitIntervalSec=300
+StartLimitBurst=10
 
 [Service]
 Type=simple

@@ -1,56 +1,27 @@
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
-import { createHash } from "node:crypto";
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
+import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { promisify } from "node:util";
+import { npmRegistry } from "../../../test/support/npm-registry.ts";
 import { homePaths } from "../../home/paths.ts";
 import { DRIVER, loadDriver } from "./driver.ts";
 
 const absent = () => Promise.reject(Object.assign(new Error("not here"), { code: "ERR_MODULE_NOT_FOUND" }));
 
-/** A registry on loopback with a small package of the driver's name, and a home without it. */
+/** A registry with a small package of the driver's name, and a home without it. */
 async function rig(t: TestContext) {
-  const folder = await mkdtemp(join(tmpdir(), "hermes-driver-"));
-  t.after(() => rm(folder, { recursive: true, force: true }));
-  await mkdir(join(folder, "package"));
-  const text = {
-    "package.json": JSON.stringify({ ...DRIVER, main: "index.mjs" }),
-    "index.mjs": "export const chromium = 7;",
-  };
-  for (const [name, content] of Object.entries(text)) await writeFile(join(folder, "package", name), content);
-  await promisify(execFile)("tar", ["-czf", "package.tgz", "package"], { cwd: folder });
-  const tarball = await readFile(join(folder, "package.tgz"));
-  const integrity = `sha512-${createHash("sha512").update(tarball).digest("base64")}`;
-  const asked: string[] = [];
-  const registry = createServer((request, response) => {
-    asked.push(request.url ?? "");
-    if (request.url?.endsWith(".tgz")) return response.end(tarball);
-    const { name, version } = DRIVER;
-    const dist = { tarball: `${url}/${name}.tgz`, integrity };
-    response.setHeader("content-type", "application/json");
-    response.end(
-      JSON.stringify({ name, "dist-tags": { latest: version }, versions: { [version]: { name, version, dist } } }),
-    );
-  });
-  await new Promise<void>((resolve) => registry.listen(0, "127.0.0.1", resolve));
-  t.after(() => registry.close());
-  const url = `http://127.0.0.1:${(registry.address() as AddressInfo).port}`; // listening on TCP
-  const variables: Record<string, string | undefined> = {
-    ...{ PATH: process.env.PATH, HOME: folder, npm_config_registry: url, npm_config_cache: join(folder, "cache") },
-  };
+  const { name, version } = DRIVER;
+  const registry = await npmRegistry(t, [{ name, version, code: "export const chromium = 7;" }]);
+  const { folder, variables, asked } = registry;
   const home = join(folder, "home");
   const told: string[] = [];
   const options = {
     home: homePaths(home, home, "default"),
-    env: (name: string) => variables[name],
+    env: (variable: string) => variables[variable],
     notify: (line: string) => void told.push(line),
   };
-  return { folder, options, variables, asked, told, driver: { ...DRIVER, integrity, installed: absent } };
+  const driver = { ...DRIVER, integrity: registry.integrity(name), installed: absent };
+  return { folder, options, variables, asked, told, driver };
 }
 
 test("the driver is the one the tests use, to the byte", async () => {
@@ -75,7 +46,7 @@ test("the first use brings the driver into the home, once, and says so", async (
   ]);
   assert.deepEqual(
     asked.filter((path) => path.endsWith(".tgz")),
-    ["/playwright-core.tgz"],
+    [`/playwright-core@${DRIVER.version}.tgz`],
   );
   assert.deepEqual(await readdir(join(folder, "..")), [DRIVER.version]);
 });
