@@ -204,12 +204,12 @@ export class StreamedText {
 
   async #visible(): Promise<string> {
     const { home } = this.#options.settings;
-    for (const path of pathsToCheck(this.#raw))
-      if (!this.#files.has(path)) this.#files.set(path, await leadsToFile(path, home.osHome));
-    const exists = (path: string) => this.#files.get(path) ?? false;
     const whole = this.#end !== null;
-    // With an end, the last line is decided.
-    const text = visibleSoFar(whole ? `${this.#raw}\n` : this.#raw, exists);
+    // As it is now: it grows while files are looked for. With an end, its last line is decided.
+    const raw = whole ? `${this.#raw}\n` : this.#raw;
+    for (const path of pathsToCheck(raw))
+      if (!this.#files.has(path)) this.#files.set(path, await leadsToFile(path, home.osHome));
+    const text = visibleSoFar(raw, (path) => this.#files.get(path) ?? false);
     return masked(whole ? text : withoutHalfSecret(text), home.redact);
   }
 
@@ -226,7 +226,7 @@ export class StreamedText {
       if (known && known.text === wanted.text && (known.final || !final)) continue;
       const result = await this.#show(known?.id, wanted);
       if ("failed" in result) {
-        this.#failed(result, known?.id);
+        await this.#failed(result, known?.id);
         return false;
       }
       this.#strikes = Math.max(0, this.#strikes - 1);
@@ -250,20 +250,24 @@ export class StreamedText {
     return chat.send(text, { plain: this.#plain, reply: true });
   }
 
-  #failed({ failed, retryAfter = 0 }: Extract<SendResult, { failed: string }>, id: string | undefined): void {
-    const isForGood = failed === "refused" || failed === "thread_gone" || (failed === "format" && this.#plain);
+  async #failed({ failed, retryAfter = 0 }: Extract<SendResult, { failed: string }>, id?: string): Promise<void> {
+    const { chat, clock } = this.#options;
     if (failed === "format" && !this.#plain) {
       this.#plain = true;
       return;
     }
-    // The message is gone, or the chat: the answer looks for its own way.
-    if (isForGood && id !== undefined) this.#written.splice(this.#written.findIndex((one) => one.id === id));
+    // The message is gone, or nobody may change it any more: the answer must not be written into it.
+    const isLost = failed === "refused" || failed === "thread_gone";
+    if (isLost && id !== undefined) {
+      await chat.remove(id);
+      this.#written.splice(this.#written.findIndex((one) => one.id === id));
+    }
     this.#strikes++;
     this.#intervalMs = Math.min(MOST_INTERVAL_MS, this.#intervalMs * 2);
-    const wait = Math.max(this.#intervalMs, retryAfter * 1000);
-    this.#notBefore = this.#options.clock.now() + wait;
+    this.#notBefore = clock.now() + Math.max(this.#intervalMs, retryAfter * 1000);
+    // Sent perhaps, and nobody knows as what: there is nothing to edit.
     const isUnsure = failed === "unknown" && id === undefined;
-    this.#givenUp ||= isForGood || isUnsure || this.#strikes >= MOST_STRIKES;
+    this.#givenUp ||= isLost || isUnsure || failed === "format" || this.#strikes >= MOST_STRIKES;
   }
 }
 
