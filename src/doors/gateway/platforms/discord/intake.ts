@@ -79,7 +79,7 @@ export class Intake {
     const messages = await readMissed(this.#mark.value, { host, discord, rooms, signal });
     const fresh = messages.filter(({ id }) => !this.#seen.has(id));
     for (const { id } of fresh) this.#mark.begin(id);
-    for (const message of fresh) await this.#take(message);
+    await this.#keep(fresh);
   }
 
   created(message: DiscordMessage): void {
@@ -113,31 +113,42 @@ export class Intake {
 
   async #take(message: DiscordMessage): Promise<void> {
     if (this.#seen.has(message.id)) return this.#mark.end(message.id);
-    const { host, inbound, lost } = this.#parts;
+    await this.#keep([message]);
+  }
+
+  /** In one step: what waited together is not taken for a person who interrupts the answer to the first. */
+  async #keep(messages: readonly DiscordMessage[]): Promise<void> {
+    const { host, lost } = this.#parts;
     for (let attempt = 1; !this.#over.signal.aborted; attempt++) {
       try {
-        await this.#store(message.id, await inbound.read(message));
-        this.#remember(message.id);
-        return;
+        return await this.#store(messages);
       } catch (error) {
-        host.log.error(`a message could not be stored (try ${attempt} of ${STORE_TRIES})`, error);
+        host.log.error(`messages could not be stored (try ${attempt} of ${STORE_TRIES})`, error);
         if (attempt < STORE_TRIES) await host.clock.sleep(attempt * 1000, this.#over.signal);
-        // It stays before the mark: the next connection reads it from the history.
+        // They stay behind the mark: the next connection reads them from the history.
         else return lost(new PlatformError("not_stored", messageOf(error), { retryable: true, cause: error }));
       }
     }
   }
 
-  async #store(id: string, message: ChatMessage | null): Promise<void> {
-    const { host } = this.#parts;
-    if (message === null) {
-      this.#mark.end(id);
-      return this.#keepMark();
+  async #store(messages: readonly DiscordMessage[]): Promise<void> {
+    const { host, inbound } = this.#parts;
+    const ids = messages.map(({ id }) => id);
+    const read: ChatMessage[] = [];
+    for (const message of messages) {
+      const one = await inbound.read(message);
+      if (one !== null) read.push(one);
     }
-    const cursor = this.#mark.after(id);
-    await host.receive([message], cursor);
-    this.#mark.end(id);
-    this.#mark.moved(cursor);
+    if (read.length > 0) {
+      const cursor = this.#mark.after(ids);
+      await host.receive(read, cursor);
+      this.#mark.moved(cursor);
+    }
+    for (const id of ids) {
+      this.#mark.end(id);
+      this.#remember(id);
+    }
+    if (read.length === 0) await this.#keepMark();
   }
 
   async #keepMark(when?: { readonly atOnce: boolean }): Promise<void> {

@@ -42,18 +42,18 @@ export class ReadMark {
     if (BigInt(id) > this.#highest) this.#highest = BigInt(id);
   }
 
-  /** Where it will be once this message is stored. */
-  after(id: string): string {
-    const own = BigInt(id);
-    const highest = own > this.#highest ? own : this.#highest;
-    const others = [...this.#open].filter((one) => one !== own).map((one) => one - 1n);
+  /** Where it will be once these are stored. */
+  after(ids: readonly string[]): string {
+    const own = new Set(ids.map(BigInt));
+    const highest = [...own].reduce((most, one) => (one > most ? one : most), this.#highest);
+    const others = [...this.#open].filter((one) => !own.has(one)).map((one) => one - 1n);
     const safe = others.reduce((least, one) => (one < least ? one : least), highest - LAG);
     return String(safe > this.#mark ? safe : this.#mark);
   }
 
   /** Where it could be now; null while that is not worth a write. */
   due({ atOnce = false } = {}): string | null {
-    const next = BigInt(this.after(String(this.#highest)));
+    const next = BigInt(this.after([]));
     return next - this.#mark > (atOnce ? 0n : STEP) ? String(next) : null;
   }
 
