@@ -63,7 +63,8 @@ export class Inbound {
     isBot,
     mentionsUs,
   }: Pick<ChatMessage, "source" | "isBot" | "mentionsUs">): Promise<boolean> {
-    const { pairing } = this.#options;
+    const { pairing, settings } = this.#options;
+    await settings.refresh();
     const rules = this.#rules(source);
     const isPaired = source.user_id !== undefined && (await pairing.isPaired(source.platform, source.user_id));
     const sender = { source, isPaired, ...(isBot ? { isBot } : {}), ...(mentionsUs ? { mentionsUs } : {}) };
@@ -103,19 +104,22 @@ export class Inbound {
     const ids = events.length > 0 || place ? await work.accept(events, place) : [];
     if (ids.some((id) => id !== null)) this.#options.arrived(platform);
     for (const stranger of strangers)
-      await this.#meet(stranger).catch((error) => log.warn("a stranger could not be answered", error));
+      await this.#meet(stranger, account).catch((error) => log.warn("a stranger could not be answered", error));
     return messages.map((message) => {
       const index = at.get(message);
       return index !== undefined && ids[index] != null;
     });
   }
 
-  /** Nothing of a stranger is kept but a code, and that only as its hash. */
-  async #meet(message: ChatMessage): Promise<void> {
+  /** Nothing of a stranger is kept but a code, and that only as its hash, with where the news of an approval goes. */
+  async #meet(message: ChatMessage, account: string): Promise<void> {
     const { pairing } = this.#options;
     const { source } = message;
     if (forStranger(source, this.#rules(source)) !== "pair" || source.user_id === undefined || message.isBot) return;
-    const code = await pairing.request(source.platform, source.user_id, source.user_name ?? "");
+    const { chatId, threadId } = targetOf(message);
+    const code = await pairing.request(source.platform, source.user_id, source.user_name ?? "", {
+      ...{ account, chatId, threadId },
+    });
     if (code === null) return;
     const text = [
       "I do not know you yet. The owner of this bot can let you in:",

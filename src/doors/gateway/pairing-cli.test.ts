@@ -11,8 +11,8 @@ const TOKEN = "123456:abcdefghijklmnopqrstuvwxyz0123456";
 async function rig(t: TestContext) {
   const user = await gatewayUser(t, { ".env": `TELEGRAM_BOT_TOKEN=${TOKEN}\n` });
   const pairing = new Pairing({ at: user.home.at }, systemClock);
-  const ask = async (platform = "telegram", id = "42", name = "Ann", chat?: { chatId: string }) =>
-    (await pairing.request(platform, id, name, chat)) ?? assert.fail("no code");
+  const ask = async (platform = "telegram", id = "42", name = "Ann", asked?: { account: string; chatId: string }) =>
+    (await pairing.request(platform, id, name, asked)) ?? assert.fail("no code");
   const promised = async () => {
     const store = await user.store();
     const work = await store.work();
@@ -46,7 +46,7 @@ test("who waits is listed without the code, and the code approves them", async (
 
 test("an approval is promised to the person, once, where they asked", async (t) => {
   const { ask, run, promised } = await rig(t);
-  await run("approve", "telegram", await ask("telegram", "42", "Ann", { chatId: "chat-7" }));
+  await run("approve", "telegram", await ask("telegram", "42", "Ann", { account: accountOf(TOKEN), chatId: "chat-7" }));
   const [row, ...more] = await promised();
   assert.deepEqual(more, []);
   assert.match(row?.cause ?? "", /^notice:pairing:telegram:42:\d+$/);

@@ -4,7 +4,6 @@ import type { OpenHome } from "../../home/open.ts";
 import { localMinute, plural } from "../../kit/formats.ts";
 import { didYouMean } from "../../kit/similarity.ts";
 import { withoutControls } from "../../kit/strip-ansi.ts";
-import type { WorkStore } from "../../sessions/work.ts";
 import { type CliContext, ExitError } from "../cli-context.ts";
 import type { ChatTarget } from "./contract.ts";
 import type { Payload } from "./delivery.ts";
@@ -93,40 +92,30 @@ async function approve(word: string, code: string, { json }: Flags, ctx: CliCont
   if (answer.type === "wrong")
     throw new ExitError(1, `The code is wrong or expired. "hermes pairing list ${platform}" shows who waits.`);
   const { user_id, user_name, approved_at } = answer.person;
-  const told = await announceApproval(
-    { home, work: await (await ctx.store()).work() },
-    { platform, userId: user_id, approvedAt: approved_at, chat: answer.chat },
-  );
-  if (!json)
-    io.out(`✓ ${person(user_id, user_name)} may talk to the agent on ${platform}${told ? " and is notified" : ""}.\n`);
+  const place = answer.asked ?? (await directChat(platform, user_id, home));
+  if (place !== null) {
+    const { account, ...target } = place;
+    const cause = `notice:pairing:${platform}:${user_id}:${approved_at}`;
+    const payload: Payload = { type: "text", text: "You are in. Write to me whenever you like." };
+    // The gateway sends it, now or when it runs.
+    const work = await (await ctx.store()).work();
+    await work.promise([{ cause, part: 0, platform, account, target, payload }]);
+  }
+  if (json) return;
+  const told = place === null ? "" : " and is notified";
+  io.out(`✓ ${person(user_id, user_name)} may talk to the agent on ${platform}${told}.\n`);
 }
 
-interface Approved {
-  readonly platform: string;
-  readonly userId: string;
-  readonly approvedAt: number;
-  /** Where they asked; without it the chat that has the id of the person. */
-  readonly chat: ChatTarget | null;
-}
-
-/** Promises the news to the person; the gateway sends it, now or when it runs. False when no bot is known that could. */
-async function announceApproval(
-  { home, work }: { readonly home: OpenHome; readonly work: WorkStore },
-  { platform, userId, approvedAt, chat }: Approved,
-): Promise<boolean> {
+/** Of somebody who asked an older version: the chat with the id of the person. Null when no bot is set up there. */
+async function directChat(
+  platform: string,
+  userId: string,
+  home: OpenHome,
+): Promise<(ChatTarget & { readonly account: string }) | null> {
   const entry = (await builtinPlatforms()).find(({ name }) => name === platform);
   const identity = entry?.identity((await GatewaySettings.open(home)).option(platform)) ?? null;
-  if (!entry || identity === null) return false;
-  const payload: Payload = { type: "text", text: "You are in. Write to me whenever you like." };
-  await work.promise([
-    {
-      ...{ cause: `notice:pairing:${platform}:${userId}:${approvedAt}`, part: 0, platform },
-      account: accountOf(identity),
-      target: chat ?? entry.parseTarget(userId) ?? { chatId: userId },
-      payload,
-    },
-  ]);
-  return true;
+  if (!entry || identity === null) return null;
+  return { ...(entry.parseTarget(userId) ?? { chatId: userId }), account: accountOf(identity) };
 }
 
 async function revoke(word: string, user: string, { json }: Flags, ctx: CliContext): Promise<void> {

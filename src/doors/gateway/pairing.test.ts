@@ -116,12 +116,12 @@ test("several processes at once lose no request", async (t) => {
   assert.equal((await pairing.list()).pending.length, 3);
 });
 
-test("an approval names the chat that somebody asked in, where it is known", async (t) => {
+test("an approval names the bot and the chat that somebody asked in, where they are known", async (t) => {
   const { pairing, code } = await open(t);
-  const chat = { chatId: "D42", threadId: "7" };
-  const given = (await pairing.request("slack", "U1", "Ann", chat)) ?? assert.fail("no code");
+  const place = { account: "0123456789abcdef", chatId: "D42", threadId: "7" };
+  const given = (await pairing.request("slack", "U1", "Ann", place)) ?? assert.fail("no code");
   const answer = await pairing.approve("slack", given);
-  assert.deepEqual(answer.type === "approved" && answer.chat, chat);
+  assert.deepEqual(answer.type === "approved" && answer.asked, place);
   const without = await pairing.approve("telegram", await code());
-  assert.deepEqual(without.type === "approved" && without.chat, null);
+  assert.deepEqual(without.type === "approved" && without.asked, null);
 });

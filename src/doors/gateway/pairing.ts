@@ -35,13 +35,14 @@ interface ApprovedPerson {
 
 type Approval =
   /** With where they asked, if that is known: they are told there. */
-  | { readonly type: "approved"; readonly person: ApprovedPerson; readonly chat: AskedIn | null }
+  | { readonly type: "approved"; readonly person: ApprovedPerson; readonly asked: AskedIn | null }
   | { readonly type: "wrong" }
   /** Too many wrong codes; a right one does not count either until then. */
   | { readonly type: "locked"; readonly until: number };
 
-/** The chat somebody asked in: some platforms have chats whose id is not that of the person. */
+/** The bot and the chat somebody asked in: some platforms have chats whose id is not that of the person. */
 interface AskedIn {
+  readonly account: string;
   readonly chatId: string;
   readonly threadId?: string | undefined;
 }
@@ -49,6 +50,7 @@ interface AskedIn {
 interface PendingRow {
   readonly user_id: string;
   readonly user_name: string;
+  readonly account?: unknown;
   readonly chat_id?: unknown;
   readonly thread_id?: unknown;
   readonly created_at: number;
@@ -76,11 +78,11 @@ export class Pairing {
   }
 
   /** A new code for a stranger; null when they asked a short while ago, or too many wait already. */
-  async request(platform: string, userId: string, userName: string, chat?: AskedIn): Promise<string | null> {
+  async request(platform: string, userId: string, userName: string, asked?: AskedIn): Promise<string | null> {
     return this.#locked(async () => {
       const limits = await this.#limits();
-      const asked = `${platform}:${canonicalId(platform, userId)}`;
-      if (this.#now - Number(limits[asked] ?? 0) < ASK_AGAIN_SECONDS) return null;
+      const person = `${platform}:${canonicalId(platform, userId)}`;
+      if (this.#now - Number(limits[person] ?? 0) < ASK_AGAIN_SECONDS) return null;
       const pending = this.#fresh(await this.#read(platform, "pending"));
       const others = Object.entries(pending).filter(([, row]) => !same(platform, row.user_id, userId));
       if (others.length >= MOST_PENDING) return null;
@@ -88,10 +90,11 @@ export class Pairing {
       const salt = randomBytes(16).toString("hex");
       const row = {
         ...{ user_id: userId, user_name: userName, created_at: this.#now, salt, hash: hashOf(salt, code) },
-        ...(chat && { chat_id: chat.chatId, ...(chat.threadId && { thread_id: chat.threadId }) }),
+        ...(asked && { account: asked.account, chat_id: asked.chatId }),
+        ...(asked?.threadId && { thread_id: asked.threadId }),
       };
       await this.#write(platform, "pending", { ...Object.fromEntries(others), [randomBytes(4).toString("hex")]: row });
-      await this.#writeLimits({ ...limits, [asked]: this.#now });
+      await this.#writeLimits({ ...limits, [person]: this.#now });
       return code;
     });
   }
@@ -111,14 +114,14 @@ export class Pairing {
         await this.#countWrong(platform, limits);
         return { type: "wrong" };
       }
-      const [id, { user_id, user_name, chat_id, thread_id }] = found;
+      const [id, row] = found;
+      const { user_id, user_name } = row;
       const person = { platform, user_id, user_name, approved_at: this.#now };
       const approved = await this.#read(platform, "approved");
       await this.#write(platform, "approved", { ...approved, [user_id]: { user_name, approved_at: this.#now } });
       await this.#write(platform, "pending", Object.fromEntries(Object.entries(pending).filter(([key]) => key !== id)));
       await this.#writeLimits({ ...limits, [`${platform}:failures`]: 0 });
-      const thread = typeof thread_id === "string" ? { threadId: thread_id } : {};
-      return { type: "approved", person, chat: typeof chat_id === "string" ? { chatId: chat_id, ...thread } : null };
+      return { type: "approved", person, asked: askedIn(row) };
     });
   }
 
@@ -233,6 +236,11 @@ function isPending(row: unknown): row is PendingRow {
   if (!isRecord(row)) return false;
   const { user_id, created_at, salt, hash } = row;
   return [user_id, salt, hash].every((value) => typeof value === "string") && typeof created_at === "number";
+}
+
+function askedIn({ account, chat_id, thread_id }: PendingRow): AskedIn | null {
+  if (typeof account !== "string" || typeof chat_id !== "string") return null;
+  return { account, chatId: chat_id, ...(typeof thread_id === "string" ? { threadId: thread_id } : {}) };
 }
 
 const hashOf = (salt: string, code: string) => createHash("sha256").update(`${salt}${code}`).digest("hex");
