@@ -95,11 +95,6 @@ describe("a bot on Discord", () => {
     const poll = {
       ...{ question: { text: "Which flower?" }, answers: [], allow_multiselect: false, layout_type: 1 },
       ...{ expiry: "2030-01-01T00:00:00.000Z", results: { answer_counts: [], is_finalized: false } },
-    };text: "Which flower?" ,
-      answers: [],
-      allow_multiselect: false,
-      layout_type: 1,
-      expiry: null,
     };
     const extra = { attachments: [missing], poll, sticker_items: [{ id: "1", name: "Wave", format_type: 1 }] };
     discord.write(alice, chat, "say still here", { extra });
