@@ -158,7 +158,7 @@ class EmailAdapter implements PlatformAdapter {
     const validity = String(mailbox.uidValidity);
     const position = parsePosition(await this.#host.cursor());
     if (position === null) {
-      await this.#host.receive([], positionAt(validity, mailbox.uidNext - 1, this.#now));
+      await this.#store([], positionAt(validity, mailbox.uidNext - 1, this.#now));
       return;
     }
     const uids = await this.#newSince(client, position, validity);
@@ -167,7 +167,7 @@ class EmailAdapter implements PlatformAdapter {
       await this.#take(client, uid, validity);
     }
     if (uids.length === 0 && position.validity !== validity)
-      await this.#host.receive([], positionAt(validity, mailbox.uidNext - 1, this.#now));
+      await this.#store([], positionAt(validity, mailbox.uidNext - 1, this.#now));
   }
 
   async #newSince(client: ImapFlow, position: Position, validity: string): Promise<readonly number[]> {
@@ -199,7 +199,7 @@ class EmailAdapter implements PlatformAdapter {
     const fetched = await client.fetchOne(String(uid), { source }, { uid: true });
     const bytes = fetched ? fetched.source : undefined;
     const message = bytes ? await this.#read(bytes, { uid, isWhole, size, at }) : null;
-    await this.#host.receive(message ? [message] : [], positionAt(validity, uid, at));
+    await this.#store(message ? [message] : [], positionAt(validity, uid, at));
     if (!message) return;
     await client
       .messageFlagsAdd(String(uid), ["\\Seen"], { uid: true })
@@ -265,6 +265,15 @@ class EmailAdapter implements PlatformAdapter {
       }
     }
     return { files, notes };
+  }
+
+  async #store(messages: readonly ChatMessage[], cursor: string): Promise<void> {
+    try {
+      await this.#host.receive(messages, cursor);
+    } catch (error) {
+      const about = { retryable: true, cause: error };
+      throw new PlatformError("store", `a mail could not be stored: ${messageOf(error)}`, about);
+    }
   }
 
   get #now(): number {
