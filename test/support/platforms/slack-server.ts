@@ -76,6 +76,8 @@ export class SlackServer {
   retryMs = 3000;
   /** Sends each event twice. */
   doubles = false;
+  /** The app may not read files: Slack shows a page to sign in instead. */
+  hidesFiles = false;
   /** No hello, no events: the socket opens and is silent. */
   mute = false;
   readonly #server: Server;
@@ -471,7 +473,8 @@ export class SlackServer {
     const token = /^Bearer (.+)$/.exec(request.headers.authorization ?? "")?.[1] ?? "";
     if (!upload) return void response.writeHead(404).end();
     // Slack does not refuse: it asks to sign in.
-    if (!this.tokens.has(token)) return void response.end("<!DOCTYPE html><html><title>Sign in</title></html>");
+    if (this.hidesFiles || !this.tokens.has(token))
+      return void response.end("<!DOCTYPE html><html><title>Sign in</title></html>");
     response.end(upload.bytes);
   }
 

@@ -30,8 +30,9 @@ const METADATA = "hermes_part";
 const EDIT_BYTES = 4000;
 const EDIT_BLOCK = 12_000;
 const STATUS = "is thinking...";
-/** Slack takes a status away after two minutes. */
+/** Slack takes a status away after two minutes; nobody at work asks for it every two seconds or so. */
 const STATUS_MS = 60_000;
+const STATUS_OVER_MS = 10_000;
 /** As long as sent parts are remembered. */
 const LOOK_BACK_MS = 7 * 24 * 3600_000;
 const PAGES = 20;
@@ -42,8 +43,8 @@ class SlackAdapter implements PlatformAdapter {
   readonly #web: SlackWeb;
   readonly #reception: Reception;
   readonly #socket: SlackSocket;
-  /** Threads that show a status, and since when. */
-  readonly #statuses = new Map<string, number>();
+  /** Threads that show a status, since when, and what takes it away when the work has ended without a word. */
+  readonly #statuses = new Map<string, { readonly since: number; readonly over: NodeJS.Timeout; target: ChatTarget }>();
   /** Files whose message may have arrived, by the key of the part. */
   readonly #uploads = new Map<string, string>();
   #hasStatus = true;
@@ -80,6 +81,7 @@ class SlackAdapter implements PlatformAdapter {
 
   async disconnect(): Promise<void> {
     await this.#socket.stop();
+    await Promise.all([...this.#statuses.values()].map(({ target }) => this.#clearStatus(target)));
     await this.#reception.end();
   }
 
@@ -135,7 +137,7 @@ class SlackAdapter implements PlatformAdapter {
   /** A message takes the status of its thread away, and the thread is ours to follow. */
   #wrote({ chatId, threadId }: ChatTarget): void {
     if (threadId === undefined) return;
-    this.#statuses.delete(`${chatId}:${threadId}`);
+    this.#forgetStatus(`${chatId}:${threadId}`);
     this.#reception.follow(chatId, threadId);
   }
 
@@ -211,15 +213,22 @@ class SlackAdapter implements PlatformAdapter {
     if (threadId === undefined || !this.#hasStatus) return;
     const now = this.#host.clock.now();
     const place = `${chatId}:${threadId}`;
-    if (now - (this.#statuses.get(place) ?? 0) < STATUS_MS) return;
-    this.#statuses.set(place, now);
-    await this.#setStatus(target, STATUS);
+    const shown = this.#statuses.get(place);
+    clearTimeout(shown?.over);
+    const isFresh = shown !== undefined && now - shown.since < STATUS_MS;
+    const over = setTimeout(() => this.#clearStatus(target), STATUS_OVER_MS).unref();
+    this.#statuses.set(place, { since: isFresh ? shown.since : now, over, target });
+    if (!isFresh) await this.#setStatus(target, STATUS);
   }
 
   /** While it shows, nobody can write in the thread. */
   async #clearStatus(target: ChatTarget): Promise<void> {
-    if (!this.#statuses.delete(`${target.chatId}:${target.threadId}`)) return;
-    await this.#setStatus(target, "");
+    if (this.#forgetStatus(`${target.chatId}:${target.threadId}`)) await this.#setStatus(target, "");
+  }
+
+  #forgetStatus(place: string): boolean {
+    clearTimeout(this.#statuses.get(place)?.over);
+    return this.#statuses.delete(place);
   }
 
   async #setStatus({ chatId, threadId = "" }: ChatTarget, status: string): Promise<void> {

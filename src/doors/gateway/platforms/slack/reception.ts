@@ -1,4 +1,5 @@
 // What comes in: which messages are for us, what they say in plain words, and the promise to Slack that they are stored.
+import { open } from "node:fs/promises";
 import { asRecord, asText } from "../../../../kit/json.ts";
 import type { ChatSource } from "../../chat.ts";
 import type { AdapterHost, ChatMessage, ReceivedFile } from "../../contract.ts";
@@ -303,8 +304,7 @@ export class Reception {
       headers: { authorization: `Bearer ${token}` },
       ownHost: this.#web.ownHost,
     });
-    // Without the scope Slack answers with its sign-in page.
-    if (kept.mediaType === "text/html" && file.mediaType !== "" && file.mediaType !== "text/html")
+    if (await isSignInPage(kept, file))
       throw new Error("Slack sent a sign-in page; add the scope files:read to the app");
     return kept;
   }
@@ -347,5 +347,17 @@ export class Reception {
         });
       },
     });
+  }
+}
+
+/** Without the scope Slack does not refuse: it sends the page on which people sign in. */
+async function isSignInPage({ path, mediaType }: ReceivedFile, { mediaType: claimed }: SharedFile): Promise<boolean> {
+  if (claimed === "" || claimed.startsWith("text/") || !mediaType.startsWith("text/")) return false;
+  const file = await open(path);
+  try {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(200), 0, 200, 0);
+    return /^\s{0,100}<(?:!doctype html|html)/i.test(buffer.toString("utf8", 0, bytesRead));
+  } finally {
+    await file.close();
   }
 }
