@@ -47,8 +47,9 @@ class Paper {
     if (me.status === 401) throw failure("paper_token", "the token is wrong; set PAPER_TOKEN", false);
     if (me.status !== 200) throw failure("paper_unreachable", `the server does not answer (${me.status})`, true);
     this.account = `@${me.body.name}`;
-    // At the first connect ever nothing old is read.
     const cursor = (await this.#host.cursor()) ?? String(me.body.newest);
+    // At the first connect ever nothing old is read. Where reading begins is stored at once: what comes from here on is not lost.
+    await this.#host.receive([], cursor);
     this.#poll(Number(cursor)).catch((error) => this.#host.lost(failure("paper_lost", error.message, true)));
   }
 

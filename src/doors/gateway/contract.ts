@@ -204,7 +204,10 @@ export interface AdapterHost {
   /** A message was changed or deleted where it was written; null: deleted. */
   changed(updateId: string, text: string | null): Promise<void>;
   pressed(press: ButtonPress): Promise<void>;
-  /** Where the stream was read up to; null at the first connect ever: nothing old is read then. */
+  /**
+   * Where the stream was read up to; null at the first connect ever: nothing old is read then. An adapter stores where it begins with
+   * `receive([], cursor)` before it reads on: a crash must not make the first messages old ones.
+   */
   cursor(): Promise<string | null>;
   /** Chats that have a conversation, for reading what was missed in them. */
   knownChats(): Promise<readonly ChatSource[]>;

@@ -192,7 +192,9 @@ export class Desk {
     if (last.kind !== "user" || next.kind !== "user") return false;
     const [one, other] = [messageIn(last), messageIn(next)];
     if (one.queued || other.queued || other.observed || one.source.user_id !== other.source.user_id) return false;
-    return other.sentAt - one.sentAt <= Math.ceil(this.#windowOf(last));
+    const window = this.#windowOf(last);
+    // Some platforms tell the time in whole seconds.
+    return window > 0 && other.sentAt - one.sentAt <= Math.ceil(window);
   }
 
   /** How long a message waits for what belongs to it. */

@@ -222,8 +222,9 @@ export class Questions {
       labels: new Map(buttons.map(({ label, choice }) => [choice, label])),
       settle: (choice, reason) => {
         this.#open.delete(id);
-        reply(choice, reason);
+        // First: the reply may end the question by itself.
         resolve(question.labels.get(choice) ?? "answered");
+        reply(choice, reason);
       },
     };
     this.#open.set(id, question);

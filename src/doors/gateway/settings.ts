@@ -1,6 +1,6 @@
 // What the settings say about chats, read anew each time it is asked: a changed file is in force with the next message.
 import { createHash } from "node:crypto";
-import { readFile } from "node:fs/promises";
+import { readFile, stat } from "node:fs/promises";
 import type { OpenHome } from "../../home/open.ts";
 import { codeOf } from "../../kit/errors.ts";
 import { parseJson } from "../../kit/json.ts";
@@ -36,6 +36,7 @@ const PLACEHOLDER = /^(?:your[-_ ]|<.*>$|xxx|changeme|change-me|token-here|place
 export class GatewaySettings {
   readonly home: OpenHome;
   readonly #legacy: Table;
+  #envStamp = "";
 
   private constructor(home: OpenHome, legacy: Table) {
     this.home = home;
@@ -43,7 +44,17 @@ export class GatewaySettings {
   }
 
   static async open(home: OpenHome): Promise<GatewaySettings> {
-    return new GatewaySettings(home, await readLegacy(home.paths.at("gateway.json")));
+    const settings = new GatewaySettings(home, await readLegacy(home.paths.at("gateway.json")));
+    settings.#envStamp = await stampOf(home.paths.envFile);
+    return settings;
+  }
+
+  /** Takes over what was changed in .env since; config.yaml is followed by the home itself. */
+  async refresh(): Promise<void> {
+    const stamp = await stampOf(this.home.paths.envFile);
+    if (stamp === this.#envStamp) return;
+    this.#envStamp = stamp;
+    this.home.reloadEnv();
   }
 
   get timers(): Timers {
@@ -159,6 +170,11 @@ export const accountOf = (identity: string) => createHash("sha256").update(ident
 
 export function asTable(value: unknown): Table {
   return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Table) : {};
+}
+
+async function stampOf(path: string): Promise<string> {
+  const facts = await stat(path).catch(() => null); // there is none
+  return facts ? `${facts.mtimeMs}:${facts.size}:${facts.ino}` : "";
 }
 
 async function readLegacy(path: string): Promise<Table> {

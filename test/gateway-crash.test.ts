@@ -1,0 +1,163 @@
+// The gateway under `kill -9`: at every step of a message, and at random under load. Whatever dies when, each message is answered once, in
+// order; where a platform gives no safe repeat, what may have come twice says so.
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { answerTurns, lastSaid, ModelServer, startGateway, until } from "./support/gateway-rig.ts";
+import { paperHome, rowsOf } from "./support/paper-home.ts";
+import { PaperServer } from "./support/platforms/paper-server.ts";
+import { fewer } from "./support/sample.ts";
+import type { TempHome } from "./support/temp-home.ts";
+
+interface World {
+  readonly model: ModelServer;
+  readonly paper: PaperServer;
+  readonly home: TempHome;
+}
+
+async function inWorld(
+  options: { readonly repeatIsSafe: boolean },
+  work: (world: World) => Promise<void>,
+): Promise<void> {
+  const model = await ModelServer.start();
+  const paper = await PaperServer.start();
+  paper.knowsKeys = options.repeatIsSafe;
+  const home = await paperHome(model, paper, { ...options, config: "display:\n  busy_input_mode: queue\n" });
+  try {
+    await work({ model, paper, home });
+  } finally {
+    await paper.close();
+    await model.close();
+    await home[Symbol.asyncDispose]();
+  }
+}
+
+const echo = (model: ModelServer) => answerTurns(model, (request) => ({ text: `heard: ${lastSaid(request)}` }));
+const inboxStates = (home: TempHome) => rowsOf(home, "SELECT state FROM inbox").map(({ state }) => state);
+
+/** Where the first gateway dies, and what the model and the platform do until then. */
+const STEPS: Readonly<Record<string, (world: World) => Promise<() => Promise<void>>>> = {
+  async received({ model, paper }) {
+    echo(model);
+    return () => until("handed out", () => paper.handedOut.size > 0);
+  },
+  async stored({ model, home }) {
+    echo(model);
+    return () => until("a row", () => inboxStates(home).length > 0);
+  },
+  async acknowledged({ model, paper }) {
+    echo(model);
+    const polls = paper.polls;
+    return () => until("the next poll", () => paper.polls > polls + 1);
+  },
+  async running({ model }) {
+    const asked = Promise.withResolvers<void>();
+    answerTurns(model, () => {
+      asked.resolve();
+      return new Promise(() => undefined);
+    });
+    return () => asked.promise;
+  },
+  async "tool running"({ model, home }) {
+    answerTurns(model, () => ({ toolCalls: [{ name: "terminal", arguments: { command: "touch begun; sleep 20" } }] }));
+    return () => until("the tool", async () => (await import("node:fs")).existsSync(`${home.project}/begun`));
+  },
+  async answered({ model, paper, home }) {
+    echo(model);
+    paper.faults.push({ status: 503 }, { status: 503 }, { status: 503 });
+    return () => until("done", () => inboxStates(home).includes("done"));
+  },
+  async sending({ model, paper, home }) {
+    echo(model);
+    paper.faults.push("lost");
+    return () => until("sending", () => rowsOf(home, "SELECT 1 FROM outbox WHERE state = 'sending'").length > 0);
+  },
+  async "sent, not marked"({ model, paper }) {
+    echo(model);
+    paper.faults.push("lost");
+    return () => until("it arrived", () => paper.messages.length > 0);
+  },
+  async marked({ model, home }) {
+    echo(model);
+    return () => until("sent", () => rowsOf(home, "SELECT 1 FROM outbox WHERE state = 'sent'").length > 0);
+  },
+};
+
+describe("a gateway that is killed", () => {
+  for (const [step, prepare] of Object.entries(STEPS))
+    for (const repeatIsSafe of [true, false])
+      test(`when a message was ${step}, ${repeatIsSafe ? "with" : "without"} a handle: answered once after the restart`, () =>
+        inWorld({ repeatIsSafe }, async (world) => {
+          const { model, paper, home } = world;
+          const reached = await prepare(world);
+          const first = await startGateway(home);
+          paper.say("ann", "hello");
+          await reached();
+          await first.kill();
+          paper.faults.length = 0;
+          echo(model);
+          const second = await startGateway(home);
+          const answers = () => paper.textsOf("ann").filter((text) => text.includes("heard: "));
+          await until("an answer", () => answers().length > 0);
+          paper.say("ann", "and then?");
+          await until("the next answer", () => answers().some((text) => text.includes("and then?")));
+          await second.stop();
+          const unmarked = answers().filter((text) => !text.startsWith("(recovered) "));
+          const marked = answers().length - unmarked.length;
+          assert.deepEqual([marked <= (repeatIsSafe ? 0 : 1), unmarked.length + marked], [true, answers().length]);
+          const firsts = unmarked.filter((text) => !text.includes("and then?"));
+          assert.ok(firsts.length + marked >= 1 && firsts.length <= 1, JSON.stringify(answers()));
+          assert.ok(answers().at(-1)?.includes("and then?"), "in order");
+          assert.deepEqual([...new Set(inboxStates(home))], ["done"]);
+        }));
+
+  test("at random under load: nothing is lost, nothing comes twice, everything is in order", () =>
+    inWorld({ repeatIsSafe: true }, async ({ model, paper, home }) => {
+      const kills = fewer(300, 20);
+      const chats = ["a", "b", "c", "d", "e"];
+      const said = new Map<string, string[]>(chats.map((chat) => [chat, []]));
+      answerTurns(model, async (request) => {
+        await sleep(Math.random() * 60);
+        return { text: `heard: ${lastSaid(request).split("\n").at(-1)}` };
+      });
+      for (let round = 0; round < kills; round++) {
+        const gateway = await startGateway(home);
+        for (const chat of chats) {
+          const text = `${chat}${round}`;
+          said.get(chat)?.push(text);
+          paper.say(chat, text);
+        }
+        if (Math.random() < 0.3) paper.faults.push("lost");
+        if (Math.random() < 0.3) paper.replayFrom = Math.max(0, (round - 1) * chats.length);
+        await sleep(Math.random() * 500);
+        await gateway.kill();
+      }
+      const last = await startGateway(home);
+      const ends = () =>
+        chats.every((chat) => paper.textsOf(chat).some((text) => text.includes(`${chat}${kills - 1}`)));
+      await until("the last messages are answered", ends, 60_000);
+      await until(
+        "nothing waits",
+        () => rowsOf(home, "SELECT 1 FROM inbox WHERE state = 'queued'").length === 0,
+        60_000,
+      );
+      await until(
+        "nothing is left to send",
+        () => rowsOf(home, "SELECT 1 FROM outbox WHERE state IN ('pending', 'sending')").length === 0,
+        60_000,
+      );
+      await last.stop();
+      const dead = rowsOf(home, "SELECT id FROM inbox WHERE state = 'dead'").length;
+      assert.equal(dead, 0);
+      for (const chat of chats) {
+        const heard = paper.textsOf(chat).flatMap((text) => /^heard: (\w+)$/m.exec(text)?.[1] ?? []);
+        assert.deepEqual(heard, [...new Set(heard)], `${chat} hears nothing twice`);
+        assert.deepEqual(
+          heard,
+          said.get(chat)?.filter((text) => heard.includes(text)),
+          `${chat} hears in order`,
+        );
+        assert.deepEqual(heard, said.get(chat), `${chat} hears everything`);
+      }
+    }));
+});
