@@ -212,7 +212,12 @@ test("a file that may not be sent is named in a word, and the others go", async 
     [fine],
   );
   assert.equal(notes.length, 2);
-  assert.deepEqual(filesOf((await compose(`I looked at ${key}`)).payloads), [], "nobody ordered it");
+  const looked = await compose(`I looked at ${key}`);
+  assert.deepEqual(
+    [looked.payloads.length, textsOf(looked.payloads)],
+    [1, [`I looked at ${key}`]],
+    "nobody ordered it",
+  );
 });
 
 test("pictures by address are fetched and leave the text; a link that fails stays", async (t) => {

@@ -171,6 +171,8 @@ async function rig(t: TestContext, options: RigOptions = {}) {
   return begin(await world(t, options.config ?? STREAMING), options);
 }
 
+const PROGRESS = (mode: string, more = "") => `display: { tool_progress: ${mode}${more} }\n`;
+
 const sends = (calls: readonly { what: string; text?: string; at: number }[]) =>
   calls.filter(({ what }) => what === "send" || what === "edit");
 
@@ -274,19 +276,80 @@ test("tags, markers of silence and halves of secrets are never shown", async (t)
   const text = `Look:\n\nMEDIA:${temp.project}/here\nMEDIA:/tmp/chart.png\n[[audio_as_voice]] key ghp_abcdefghijklmnopqrstuvwxyz0123456789 end. `;
   for (const letter of text) {
     say(letter);
-    await advance(30);
+    await advance(850);
   }
-  await advance(2000);
   assert.deepEqual(texts(), ["Look:\n\nkey ghp_ab...6789 end. ▉"]);
   for (const { text: shown = "" } of sends(calls)) assert.doesNotMatch(shown, /MEDIA|chart|here|\[\[|ghp_abc/);
-  const silent = await rig(t);
-  for (const letter of "NO_REPLY") {
-    silent.say(letter);
-    await silent.advance(100);
+  for (const marker of ["[SILENT]", "**no reply**"]) {
+    const silent = await rig(t);
+    for (const letter of marker) {
+      silent.say(letter);
+      await silent.advance(100);
+    }
+    silent.end(marker, "final");
+    assert.deepEqual(await silent.during(silent.live.streamed()), []);
+    assert.deepEqual(sends(silent.calls), []);
   }
-  silent.end("NO_REPLY", "final");
-  assert.deepEqual(await silent.during(silent.live.streamed()), []);
-  assert.deepEqual(silent.texts(), []);
+});
+
+test("a message is left before it is full, with room for its last form", async (t) => {
+  for (const [maxLength, most] of [
+    [1000, 900],
+    [300, 300],
+  ] as const) {
+    const config = "streaming: { enabled: true, buffer_threshold: 1 }\n";
+    const { say, advance, calls, chat } = await rig(t, { config, entry: { maxLength } });
+    for (const letter of "words and ".repeat(maxLength / 9)) {
+      say(letter);
+      await advance(50);
+    }
+    assert.ok(chat.size > 1);
+    for (const { text = "" } of sends(calls)) assert.ok(text.length <= most, `${text.length}`);
+  }
+});
+
+test("an end that is still on its way to the door is waited for", async (t) => {
+  const { say, end, advance, during, live } = await rig(t);
+  say("A first bit of text");
+  await advance(100);
+  const streamed = live.streamed();
+  end("A first bit of text", "final");
+  assert.deepEqual(await during(streamed), ["m1"]);
+});
+
+test("a line that waits behind a text which never ends is shown before the answer", async (t) => {
+  const { say, show, advance, during, live, texts, clock } = await rig(t, { config: `${STREAMING}${PROGRESS("all")}` });
+  say("A first bit of text");
+  await advance(100);
+  show({ type: "status", kind: "warn", message: "the model is slow" });
+  await advance(100);
+  assert.equal(texts().length, 1);
+  const before = clock.now();
+  await during(live.streamed());
+  assert.deepEqual(texts().slice(1), ["⚠️ the model is slow"]);
+  assert.ok(clock.now() - before < 1000, "at once");
+});
+
+test("nothing that is shown at the very end of a look is forgotten", async (t) => {
+  const open = await world(t, PROGRESS("all"));
+  for (let steps = 0; steps < 14; steps++) {
+    const { call, clock, advance, texts } = begin(open);
+    const { sleep } = clock;
+    let isFirst = true;
+    clock.sleep = (ms, signal) => {
+      const slept = sleep(ms, signal);
+      if (ms === 50 && isFirst) {
+        isFirst = false;
+        let later = slept;
+        for (let step = 0; step < steps; step++) later = later.then(() => undefined);
+        void later.then(() => call("terminal", "b"));
+      }
+      return slept;
+    };
+    call("terminal", "a");
+    await advance(5000);
+    assert.deepEqual(texts(), ["💻 terminal: `a`\n💻 terminal: `b`"], `after ${steps} steps`);
+  }
 });
 
 test("a word that may be half a secret waits for its end", () => {
@@ -350,6 +413,16 @@ test("a success between limits lets the stream go on, and a long pause is kept",
   assert.equal(calls.filter(({ what }) => what === "edit").length, 1);
   await advance(200);
   assert.deepEqual(texts(), ["A first bit of text and more of it that counts ▉"]);
+  faults.edit = [limited(), limited()];
+  say(" and still more of it, on and on");
+  await advance(12_000);
+  const edits = calls.filter(({ what }) => what === "edit");
+  assert.equal(edits.length, 5, "two limits, then a success");
+  say(" and a lot of it comes fast now, more than enough for an edit");
+  await advance(1000);
+  assert.equal(calls.filter(({ what }) => what === "edit").length, 5, "the pause counts, not the length");
+  await advance(10_000);
+  assert.equal(calls.filter(({ what }) => what === "edit").length, 6);
 });
 
 test("a message that was deleted, a format that is refused, calls that hang or throw: the turn never hears of it", async (t) => {
@@ -364,6 +437,24 @@ test("a message that was deleted, a format that is refused, calls that hang or t
   await advance(2000);
   end("whole", "final");
   assert.deepEqual(await during(live.streamed()), [], "the answer needs a message of its own");
+  for (const without of [[], ["remove"]] as const) {
+    const locked = await rig(t, { without });
+    locked.say("A first bit of text");
+    await locked.advance(100);
+    locked.faults.edit = [{ failed: "refused", error: "too old to be edited" }];
+    locked.say(" and more of it that counts");
+    await locked.advance(100);
+    assert.equal(locked.chat.size, without.length, "it goes if it can");
+    locked.end("whole", "final");
+    assert.deepEqual(await locked.during(locked.live.streamed()), [], "no edit would get through");
+  }
+  const slow = await rig(t);
+  slow.say("A first bit of text");
+  await slow.advance(100);
+  slow.faults.edit = ["hang"];
+  slow.say(" and more of it that counts");
+  await slow.advance(40_000);
+  assert.deepEqual(slow.texts(), ["A first bit of text and more of it that counts ▉"], "a call is given up in time");
   const broken = await rig(t);
   broken.faults.send = ["throw"];
   broken.say("A first bit of text");
@@ -405,13 +496,14 @@ test("an answer that was streamed for long comes as a new message where edits ma
 });
 
 test("a platform whose edits stay is shown no cursor", async (t) => {
-  const { say, advance, texts } = await rig(t, { entry: { withoutCursor: true } });
+  const { say, end, advance, texts, calls } = await rig(t, { entry: { withoutCursor: true } });
   say("A first bit of text");
   await advance(100);
   assert.deepEqual(texts(), ["A first bit of text"]);
+  end("A first bit of text", "interim");
+  await advance(100);
+  assert.equal(calls.at(-1)?.what, "edit", "its last form is asked for all the same");
 });
-
-const PROGRESS = (mode: string, more = "") => `display: { tool_progress: ${mode}${more} }\n`;
 
 test("tools at work are one message, edited at most every 1.5 seconds, equal lines counted", async (t) => {
   const { call, advance, calls, texts } = await rig(t, { config: PROGRESS("all") });
