@@ -23,6 +23,8 @@ export interface MailServers {
   inbox(user: string): Promise<readonly Email[]>;
   /** The same, once there are so many. */
   waitForMail(user: string, count: number, seconds?: number): Promise<readonly Email[]>;
+  /** Throws away what arrived there. */
+  empty(user: string): Promise<void>;
   /** Breaks the line to the bot after its next mail was accepted, before it hears so. */
   loseNextReceipt(): void;
   /** Refuses connections of the bot that hand in mail. */
@@ -108,6 +110,12 @@ export async function mailServers({ idle = true, authResults = false } = {}): Pr
         if (mails.length >= count) return mails;
         if (Date.now() > end) throw new Error(`${name} has ${mails.length} of ${count} mails after ${seconds} seconds`);
         await new Promise((resolve) => setTimeout(resolve, 50));
+      }
+    },
+    async empty(name) {
+      for (const part of ["cur", "new"]) {
+        const folder = at("mail", name, part);
+        for (const file of await readdir(folder).catch(() => [])) await rm(join(folder, file));
       }
     },
     loseNextReceipt: line.loseNextReceipt,

@@ -237,7 +237,7 @@ class EmailAdapter implements PlatformAdapter {
       ? await this.#keepFiles(isKnown ? parsed.attachments : [])
       : { files: [], notes: [`[the mail is ${megabytes(about.size)} MB; only its beginning was read]`] };
     const ids = messageId ? [...mail.references, messageId] : mail.references;
-    if (isKnown) this.#outgoing.remember(from, threadId, { subject, ids });
+    this.#outgoing.remember(from, threadId, { subject, ids });
     const text = [mail.text, ...notes].filter((line) => line !== "").join("\n\n");
     const fallback = mail.context || files.length > 0 ? "" : "(the mail has no text)";
     return {

@@ -109,6 +109,7 @@ Your provider's help names the IMAP and SMTP servers. Gmail and others need an a
 The sender of a mail can be forged, and the sender decides who may use the agent. If your server checks senders (SPF, DKIM, DMARC), look for
 "Authentication-Results: NAME;" in the source of a mail you received and set EMAIL_AUTH_SERVER to NAME: mail that it does not confirm is then
 ignored. Without it, anyone who knows an allowed address can pretend to write from there.
+Set EMAIL_ALLOWED_USERS: without a list everyone who writes, senders of spam included, gets a pairing code by return.
 Answers go to the sender only, not to others who got the mail.`,
   options: [
     ..."address password from_name imap_host imap_port imap_security smtp_host smtp_port smtp_security".split(" "),
