@@ -157,7 +157,8 @@ class DingTalkAdapter implements PlatformAdapter {
     if (said.webhook && this.#isTheirs(said.webhook.url)) this.#webhooks.set(chatId, said.webhook);
     const files: ReceivedFile[] = [];
     const problems: string[] = [];
-    for (const file of said.files) {
+    const mayFetch = said.files.length > 0 && ((await this.#host.allows?.({ source, mentionsUs })) ?? true);
+    for (const file of mayFetch ? said.files : []) {
       const got = await this.#fetch(file);
       if (typeof got === "string") problems.push(got);
       else files.push(got);

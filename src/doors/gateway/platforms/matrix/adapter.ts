@@ -31,7 +31,7 @@ import { Rooms } from "./rooms.ts";
 export const openMatrix = async (host: AdapterHost): Promise<PlatformAdapter> => new MatrixAdapter(host);
 
 /** Waits between tries to read on, in seconds; after the last one the connection is lost. */
-const RETRIES = [1, 2, 4, 8];
+const RETRIES = [0.2, 1, 3, 8];
 const MAX_CHATS = 200;
 const TYPING_MS = 6000;
 const MARKS = { working: "👀", done: "✅", failed: "❌" } as const;

@@ -46,6 +46,7 @@ export const entry: PlatformEntry = {
   check: (option) => addressProblem(trimmedUrl(option("homeserver", "MATRIX_HOMESERVER")), "MATRIX_HOMESERVER"),
   repeatIsSafe: true,
   canEdit: true,
+  withoutCursor: true,
   display: { tool_progress: "new" },
   homeVariable: "MATRIX_HOME_ROOM",
   sendsAlone: true,

@@ -166,11 +166,13 @@ export class Reader {
     if (!isWanted) return null;
     const opened = thread ?? (this.#opensThread(room) ? event.id : undefined);
     if (opened !== undefined) (await this.#followed()).add(opened);
-    const file = said.attachment ? await this.#fetch(said.attachment) : null;
+    const source = sourceOf(room, event, opened);
+    const mayFetch = said.attachment && ((await this.#host.allows?.({ source, mentionsUs })) ?? true);
+    const file = said.attachment && mayFetch ? await this.#fetch(said.attachment) : null;
     const text = [said.text, file && "problem" in file ? file.problem : ""].filter((line) => line !== "").join("\n");
     return {
       ...{ text, type: said.type, mentionsUs, updateId: event.id, messageId: event.id, sentAt: event.at / 1000 },
-      source: sourceOf(room, event, opened),
+      source,
       ...(file && "path" in file ? { files: [file] } : {}),
       ...(replyTo === undefined
         ? {}
@@ -236,7 +238,7 @@ export class Reader {
     this.#host.log.warn(
       `${room.name} (${roomId}) is encrypted: messages there cannot be read; use a room without encryption`,
     );
-    if (!room.isDirect || !this.#isAllowed(sourceOf(room, event, undefined))) return null;
+    if (!room.isDirect || !(await this.#isAllowed(sourceOf(room, event, undefined)))) return null;
     const body = { msgtype: "m.notice", body: CANNOT_READ };
     const path = ["rooms", roomId, "send", "m.room.message", transactionId(roomId, "encrypted")];
     await this.#server
@@ -268,15 +270,10 @@ export class Reader {
   async #accepts(roomId: string, inviter: string, isDirect: boolean): Promise<boolean> {
     if (isYes(this.#host.option("auto_join", "MATRIX_AUTO_JOIN"), false)) return true;
     const source: ChatSource = {
-      platform: "matrix",
-      chat_id: roomId,
+      ...{ platform: "matrix", chat_id: roomId, user_id: inviter },
       chat_type: isDirect ? "dm" : "group",
-      user_id: inviter,
     };
-    if (this.#isAllowed(source)) return true;
-    if (forStranger(source, this.#rules()) === "pair") return true;
-    // A conversation is only held with those who were let in: by a list, or by pairing.
-    return (await this.#host.knownChats()).some((chat) => chat.chat_type === "dm" && chat.user_id === inviter);
+    return (await this.#isAllowed(source)) || forStranger(source, this.#rules()) === "pair";
   }
 
   async #join(roomId: string, tries: number): Promise<void> {
@@ -292,8 +289,8 @@ export class Reader {
     }
   }
 
-  #isAllowed(source: ChatSource): boolean {
-    return isAuthorised({ source, isPaired: false }, this.#rules());
+  async #isAllowed(source: ChatSource): Promise<boolean> {
+    return (await this.#host.allows?.({ source })) ?? isAuthorised({ source, isPaired: false }, this.#rules());
   }
 
   #rules() {

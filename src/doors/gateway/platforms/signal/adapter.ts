@@ -179,12 +179,14 @@ class SignalAdapter implements PlatformAdapter {
     this.#keepText(id, said.text);
     const files: ReceivedFile[] = [];
     const problems: string[] = [];
-    for (const attachment of said.attachments) {
+    const { quote, source } = said;
+    const mayFetch =
+      said.attachments.length > 0 && ((await this.#host.allows?.({ source, mentionsUs: said.mentionsUs })) ?? true);
+    for (const attachment of mayFetch ? said.attachments : []) {
       const got = await this.#fetch(attachment, said.source.chat_id ?? "");
       if (typeof got === "string") problems.push(got);
       else files.push(got);
     }
-    const { quote, source } = said;
     const groupName = this.#groupNames.get(source.chat_id ?? "");
     const message: ChatMessage = {
       text: [said.text, ...problems].filter((line) => line !== "").join("\n"),

@@ -1,0 +1,456 @@
+// Matrix through the real gateway: matrix-js-sdk talks to a homeserver on loopback, which judges every call by the client-server API.
+import assert from "node:assert/strict";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, afterEach, before, describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import {
+  answerTurns,
+  type GatewayHomeOptions,
+  gatewayHome,
+  lastSaid,
+  ModelServer,
+  type RunningGateway,
+  startGateway,
+  until,
+} from "../support/gateway-rig.ts";
+import { type MatrixEvent, MatrixServer } from "../support/platforms/matrix-server.ts";
+import type { TempHome } from "../support/temp-home.ts";
+
+const ANN = "@ann:test";
+const BOB = "@bob:test";
+const EVE = "@eve:test";
+const { BOT } = MatrixServer;
+
+interface World extends AsyncDisposable {
+  readonly server: MatrixServer;
+  readonly model: ModelServer;
+  readonly home: TempHome;
+  readonly dm: string;
+  readonly team: string;
+  gateway: RunningGateway;
+  /** A message of the bot in a room that holds this part, in its last form. */
+  written(part: string, room?: string): Promise<MatrixEvent>;
+}
+
+interface WorldOptions extends Partial<GatewayHomeOptions> {
+  readonly extra?: string;
+}
+
+async function world({ extra = "", ...options }: WorldOptions = {}): Promise<World> {
+  const model = await ModelServer.start();
+  const server = await MatrixServer.start();
+  const dm = server.room({ [ANN]: "Ann" });
+  const team = server.room({ [ANN]: "Ann", [BOB]: "Bob" }, { name: "Team" });
+  server.say(dm, ANN, "from before the bot existed");
+  echo(model);
+  const settings = `sync_timeout: 1\nrequest_timeout: 2\n${extra}`.trim().replace(/^/gm, "      ");
+  const home = await gatewayHome(model, {
+    ...options,
+    config: `platforms:\n  matrix:\n    extra:\n${settings}\n${options.config ?? ""}`,
+    env: {
+      ...{ MATRIX_HOMESERVER: server.url, MATRIX_ACCESS_TOKEN: MatrixServer.TOKEN },
+      ...{ MATRIX_ALLOWED_USERS: `${ANN},${BOB}`, ...options.env },
+    },
+  });
+  const self: World = {
+    ...{ server, model, home, dm, team, gateway: await startGateway(home) },
+    async written(part, room = dm) {
+      const find = () => server.sent(room).find(({ content }) => String(content.body).includes(part));
+      await until(`"${part}" is written`, () => find() !== undefined).catch((error: Error) => {
+        throw new Error(
+          `${error.message}; there: ${JSON.stringify(server.sent(room).map(({ content }) => content.body))}`,
+        );
+      });
+      return find() ?? assert.fail();
+    },
+    async [Symbol.asyncDispose]() {
+      await self.gateway.kill();
+      await server.close();
+      await model.close();
+      await home[Symbol.asyncDispose]();
+    },
+  };
+  return self;
+}
+
+const echo = (model: ModelServer) => answerTurns(model, (request) => ({ text: `heard: ${lastSaid(request)}` }));
+const mention = (body: string) => ({ msgtype: "m.text", body, "m.mentions": { user_ids: [BOT] } });
+const bodies = (server: MatrixServer, room: string) => server.sent(room).map(({ content }) => String(content.body));
+const asked = (model: ModelServer, part: string) => model.requests.filter((one) => lastSaid(one).includes(part));
+/** Answers a request only when the test says so. */
+function held(model: ModelServer, text: string) {
+  const gate = Promise.withResolvers<void>();
+  answerTurns(model, async () => {
+    await gate.promise;
+    return { text };
+  });
+  return gate;
+}
+
+describe("Matrix", () => {
+  let one: World;
+  before(async () => {
+    one = await world({ extra: "reactions: true", config: "display:\n  busy_input_mode: queue\n" });
+  });
+  after(() => one[Symbol.asyncDispose]());
+  afterEach(() => echo(one.model));
+
+  test("a message of a direct chat is answered there, as text and as HTML, and marked as read", async () => {
+    const { server, model, dm } = one;
+    answerTurns(model, () => ({ text: "# Plan\n**bold** and `code`\n\n| a |\n|---|\n| 1 |" }));
+    const id = server.say(dm, ANN, "what is the plan");
+    const { content } = await one.written("Plan");
+    assert.equal(content.msgtype, "m.text");
+    assert.equal(content.format, "org.matrix.custom.html");
+    assert.match(
+      String(content.formatted_body),
+      /^<h1>Plan<\/h1>\n<p><strong>bold<\/strong> and <code>code<\/code><\/p>\n<table>/,
+    );
+    assert.deepEqual(content["m.mentions"], {}, "an answer rings nobody's bell");
+    await until("it is read", () =>
+      server.web.callsOf(/receipt/).some(({ path }) => decodeURIComponent(path).endsWith(id)),
+    );
+    assert.equal(server.web.callsOf(/typing/).length > 0, true);
+    assert.deepEqual(asked(model, "before the bot"), [], "what was said before the first connect is not read");
+  });
+
+  test("a group needs a mention, by the list of mentions or by the name in front", async () => {
+    const { server, model, team } = one;
+    server.say(team, ANN, "just talking");
+    server.say(team, ANN, mention("Hermes: by the list"));
+    server.say(team, BOB, "hermes, by the name");
+    await one.written("heard: by the list", team);
+    await one.written("heard: by the name", team);
+    assert.deepEqual(asked(model, "just talking"), []);
+  });
+
+  test("in a group people have conversations of their own", async () => {
+    const { server, model, team } = one;
+    server.say(team, ANN, mention("my word is apple"));
+    await one.written("my word is apple", team);
+    server.say(team, BOB, mention("say the word"));
+    await one.written("say the word", team);
+    assert.doesNotMatch(JSON.stringify(asked(model, "say the word")[0]?.body), /apple/);
+  });
+
+  test("a thread is answered in the thread, is shared, and needs no mention once we are in it", async () => {
+    const { server, team } = one;
+    const root = server.say(team, ANN, "a thing to discuss");
+    const relates = {
+      rel_type: "m.thread",
+      event_id: root,
+      is_falling_back: true,
+      "m.in_reply_to": { event_id: root },
+    };
+    const asked = server.say(team, ANN, { ...mention("Hermes what do you say"), "m.relates_to": relates });
+    const { content } = await one.written("what do you say", team);
+    assert.deepEqual(content["m.relates_to"], {
+      ...{ rel_type: "m.thread", event_id: root, is_falling_back: false },
+      "m.in_reply_to": { event_id: asked },
+    });
+    server.say(team, BOB, { msgtype: "m.text", body: "and I say no", "m.relates_to": relates });
+    await one.written("[Bob] and I say no", team);
+  });
+
+  test("a reply carries what it answers, without the quote of older clients", async () => {
+    const { server, model, dm } = one;
+    const first = server.say(dm, ANN, "the first thing");
+    await one.written("the first thing");
+    const body = "> <@ann:test> the first thing\n\nwhat about it";
+    server.say(dm, ANN, { msgtype: "m.text", body, "m.relates_to": { "m.in_reply_to": { event_id: first } } });
+    await one.written("what about it");
+    assert.match(lastSaid(asked(model, "what about it")[0] ?? assert.fail()), /Replying to: "the first thing"/);
+    assert.equal(asked(model, "> <@ann").length, 0);
+  });
+
+  test("a reply to one of our messages needs no mention", async () => {
+    const { server, team } = one;
+    server.say(team, ANN, mention("say something"));
+    const { event_id: id } = await one.written("say something", team);
+    server.say(team, ANN, {
+      msgtype: "m.text",
+      body: "go on please",
+      "m.relates_to": { "m.in_reply_to": { event_id: id } },
+    });
+    await one.written("go on please", team);
+  });
+
+  test("a command is typed with an exclamation mark, and only if there is one of that name", async () => {
+    const { server, dm } = one;
+    server.say(dm, ANN, "!status");
+    await one.written("Session");
+    server.say(dm, ANN, "!wow that is great");
+    await one.written("heard: !wow");
+  });
+
+  test("a file comes with its type, and what cannot be fetched is said", async () => {
+    const { server, model, dm } = one;
+    const url = server.file(Buffer.from("the text of the file"), "text/plain");
+    server.say(dm, ANN, { msgtype: "m.file", body: "read this", filename: "notes.txt", url, info: { size: 20 } });
+    await one.written("read this");
+    assert.match(lastSaid(asked(model, "read this")[0] ?? assert.fail()), /the text of the file/);
+    const gone = {
+      msgtype: "m.file",
+      body: "and this",
+      filename: "gone.pdf",
+      url: "mxc://test/gone",
+      info: { size: 9 },
+    };
+    server.say(dm, ANN, gone);
+    await one.written("and this");
+    assert.match(lastSaid(asked(model, "and this")[0] ?? assert.fail()), /\[not received: gone\.pdf \(9 bytes\): /);
+    for (const { headers } of server.web.callsOf(/media\/download/))
+      assert.equal(headers.authorization, `Bearer ${MatrixServer.TOKEN}`);
+  });
+
+  test("a poll is not passed over in silence", async () => {
+    const { server, model, dm } = one;
+    server.say(dm, ANN, { "m.poll": { question: { "m.text": [{ body: "Pizza?" }] } } }, "m.poll.start");
+    await until("the model is asked", () => asked(model, "[unsupported: poll] Pizza?").length === 1);
+  });
+
+  test("a file of an answer is uploaded and shown", async () => {
+    const { server, model, dm, home } = one;
+    const path = join(home.dir, "cache", "images", "made.png");
+    const bytes = Buffer.from(
+      "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
+      "base64",
+    );
+    await mkdir(join(home.dir, "cache", "images"), { recursive: true });
+    await writeFile(path, bytes);
+    answerTurns(model, () => ({ text: `here it is\nMEDIA:${path}` }));
+    server.say(dm, ANN, "a picture please");
+    const { content } = await one.written("made.png");
+    assert.equal(content.msgtype, "m.image");
+    assert.deepEqual(content.info, { mimetype: "image/png", size: bytes.length });
+    assert.deepEqual(server.mediaOf(String(content.url))?.bytes, bytes);
+  });
+
+  test("a long answer comes in parts that keep their code", async () => {
+    const { server, model, dm } = one;
+    const code = Array.from({ length: 300 }, (_, index) => `  line ${index} of the code`).join("\n");
+    answerTurns(model, () => ({ text: `Look:\n\`\`\`ts\n${code}\n\`\`\`` }));
+    server.say(dm, ANN, "long one");
+    await one.written("line 299 of");
+    const parts = server.sent(dm).filter(({ content }) => /line \d+ of the code/.test(String(content.body)));
+    assert.equal(parts.length, 2);
+    for (const { content } of parts) {
+      assert.ok(String(content.body).length <= 4000);
+      assert.match(String(content.formatted_body), /<pre><code class="language-ts">/);
+    }
+    const lines = parts.flatMap(({ content }) => String(content.body).match(/line \d+ of the code/g) ?? []);
+    assert.equal(lines.length, 300);
+  });
+
+  test("what is edited or deleted before its turn begins is answered as it is then, and forged edits are not", async () => {
+    const { server, model, dm } = one;
+    const gate = held(model, "the first is done");
+    server.say(dm, ANN, "something slow");
+    await until("the turn runs", () => asked(model, "something slow").length === 1);
+    const edited = server.say(dm, ANN, "with a tipo");
+    const deleted = server.say(dm, ANN, "never mind this one");
+    const forged = server.say(dm, ANN, "as I wrote it");
+    await until("all of them are stored", () =>
+      server.web.callsOf(/receipt/).some(({ path }) => decodeURIComponent(path).endsWith(forged)),
+    );
+    server.edit(dm, ANN, edited, "with a typo");
+    server.redact(dm, ANN, deleted);
+    server.edit(dm, EVE, forged, "as Eve likes it");
+    const seen = server.say(dm, ANN, "the last one");
+    await until("the changes were read", () =>
+      server.web.callsOf(/receipt/).some(({ path }) => decodeURIComponent(path).endsWith(seen)),
+    );
+    echo(model);
+    gate.resolve();
+    await one.written("heard: the last one");
+    const said = bodies(server, dm).slice(-3).join("\n");
+    assert.match(said, /heard: with a typo/);
+    assert.match(said, /as I wrote it/);
+    assert.doesNotMatch(said, /tipo|never mind|Eve/);
+  });
+
+  test("an invitation of somebody who may write is accepted, and what they wrote with it is answered", async () => {
+    const { server } = one;
+    const room = server.room({ [ANN]: "Ann" }, { withoutBot: true });
+    server.say(room, ANN, "said to myself, long ago");
+    server.member(room, BOT, "invite", { sender: ANN, is_direct: true });
+    server.say(room, ANN, "welcome to this room");
+    await one.written("heard: welcome to this room", room);
+    assert.equal(
+      bodies(server, room).some((body) => body.includes("long ago")),
+      false,
+    );
+  });
+
+  test("an invitation of a stranger is left alone", async () => {
+    const { server } = one;
+    const room = server.room({ [EVE]: "Eve" }, { withoutBot: true });
+    server.member(room, BOT, "invite", { sender: EVE, is_direct: true });
+    const mine = server.room({ [ANN]: "Ann" }, { withoutBot: true });
+    server.member(mine, BOT, "invite", { sender: ANN });
+    await until("the one behind it is accepted", () => server.membership(mine) === "join");
+    assert.equal(server.membership(room), "invite");
+    const log = await readFile(join(one.home.dir, "logs", "gateway.log"), "utf8");
+    assert.match(log, /an invitation of @eve:test .* was not accepted; to allow it add them to MATRIX_ALLOWED_USERS/);
+  });
+
+  test("an encrypted room is told so, once, and nothing of ours goes into it", async () => {
+    const { server } = one;
+    const room = server.room({ [ANN]: "Ann" }, { encrypted: true });
+    const secret = { algorithm: "m.megolm.v1.aes-sha2", ciphertext: "x" };
+    server.say(room, ANN, secret, "m.room.encrypted");
+    server.say(room, ANN, secret, "m.room.encrypted");
+    const { content } = await one.written("I cannot read encrypted messages", room);
+    assert.equal(content.msgtype, "m.notice");
+    await sleep(300);
+    assert.equal(server.sent(room).length, 1);
+  });
+
+  test("a message that was accepted and not confirmed is not there twice", async () => {
+    const { server, model, dm } = one;
+    answerTurns(model, () => ({ text: "only once please" }));
+    server.web.faults.push({ on: /PUT .*\/send\/m.room.message/, what: "lose answer" });
+    server.web.faults.push({ on: /PUT .*\/send\/m.room.message/, what: "hang" });
+    server.say(dm, ANN, "unsure");
+    const sends = () =>
+      server.web.callsOf(/PUT .*\/send\/m.room.message/).filter(({ body }) => body.includes("only once"));
+    await until("it was repeated", () => sends().length === 3);
+    assert.equal(new Set(sends().map(({ path }) => path)).size, 1, "always the same transaction");
+    await sleep(300);
+    assert.deepEqual(
+      bodies(server, dm).filter((body) => body.includes("only once")),
+      ["only once please"],
+    );
+  });
+
+  test("a limit is waited for, and a server in trouble is asked again", async () => {
+    const { server, model, dm } = one;
+    answerTurns(model, () => ({ text: "in spite of all" }));
+    const limit = {
+      status: 429,
+      body: { errcode: "M_LIMIT_EXCEEDED", error: "Too Many Requests", retry_after_ms: 400 },
+    };
+    server.web.faults.push({ on: /PUT .*\/send\/m.room.message/, what: limit });
+    server.web.faults.push({ on: /PUT .*\/send\/m.room.message/, what: { status: 502, body: "Bad Gateway" } });
+    server.say(dm, ANN, "try hard");
+    await one.written("in spite of all");
+    assert.equal(bodies(server, dm).filter((body) => body.includes("in spite")).length, 1);
+  });
+
+  test("a connection that breaks in the middle of reading loses and repeats nothing", async () => {
+    const { server, model, dm } = one;
+    server.web.faults.push(
+      { on: /GET .*\/sync/, what: "drop" },
+      { on: /GET .*\/sync/, what: { status: 500, body: "x" } },
+    );
+    server.web.dropConnections();
+    server.say(dm, ANN, "said while it was broken");
+    await one.written("said while it was broken");
+    assert.equal(asked(model, "said while it was broken").length, 1);
+  });
+
+  test("the token is in no log and on no line", async () => {
+    const log = await readFile(join(one.home.dir, "logs", "gateway.log"), "utf8");
+    assert.doesNotMatch(log + one.gateway.lines.join("\n"), new RegExp(MatrixServer.TOKEN));
+  });
+});
+
+test("what was written while the gateway was down is answered in order, however much it was", async () => {
+  await using one = await world({ config: "display:\n  busy_input_mode: queue\n" });
+  const { server, dm, home } = one;
+  server.say(dm, ANN, "before");
+  await one.written("heard: before");
+  await one.gateway.stop();
+  for (let index = 0; index < 60; index++) server.say(one.team, BOB, `chatter ${index}`);
+  server.say(dm, ANN, "while you were out, one");
+  for (let index = 0; index < 60; index++) server.say(dm, BOB, { msgtype: "m.notice", body: `a bot says ${index}` });
+  await sleep(20);
+  server.say(dm, ANN, "while you were out, two");
+  one.gateway = await startGateway(home);
+  await one.written("out, two");
+  assert.deepEqual(
+    bodies(server, dm).filter((body) => body.startsWith("heard:")),
+    ["heard: before", "heard: while you were out, one", "heard: while you were out, two"],
+  );
+});
+
+test("a message that the gateway died with is answered once, by the next one", async () => {
+  await using one = await world();
+  const { server, model, dm, home } = one;
+  held(model, "never said");
+  server.say(dm, ANN, "hold on to this");
+  await until("its turn runs", () => asked(model, "hold on to this").length > 0);
+  await one.gateway.kill();
+  echo(model);
+  one.gateway = await startGateway(home);
+  await until("it is answered", () => bodies(server, dm).length > 0);
+  server.say(dm, ANN, "and then");
+  await one.written("heard: and then");
+  assert.equal(bodies(server, dm).length, 2, bodies(server, dm).join(" | "));
+});
+
+test("streamed text is edited in place and shows no cursor", async () => {
+  await using one = await world({ config: "streaming:\n  enabled: true\n  edit_interval: 0.1\n" });
+  const { server, model, dm } = one;
+  const text = `${"some words of a longer answer ".repeat(10)}the end`;
+  answerTurns(model, () => ({ text, chunk: 20, pace: 40 }));
+  server.say(dm, ANN, "stream it");
+  await one.written("the end");
+  const [first, ...edits] = server.sent(dm);
+  assert.ok(first && edits.length > 1, "it grew in steps");
+  for (const { content } of edits)
+    assert.deepEqual(content["m.relates_to"], { rel_type: "m.replace", event_id: first.event_id });
+  const last = (edits.at(-1) ?? first).content;
+  const shown = (last["m.new_content"] ?? last) as { body: string };
+  assert.match(shown.body, /the end$/);
+  assert.equal(
+    bodies(server, dm).some((body) => body.includes("▉")),
+    false,
+  );
+});
+
+test("with a password the bot logs in as one device, and a wrong one is said", async () => {
+  await using one = await world({
+    env: { MATRIX_ACCESS_TOKEN: "", MATRIX_USER_ID: "hermes", MATRIX_PASSWORD: MatrixServer.PASSWORD },
+  });
+  const { server, dm } = one;
+  server.say(dm, ANN, "by password");
+  await one.written("heard: by password");
+  const [login] = server.web.callsOf(/login/);
+  assert.match(String(login?.json.device_id), /^HERMES[0-9A-F]{8}$/);
+});
+
+test("a token that is not accepted turns the platform off with a line that says what to do", async () => {
+  const model = await ModelServer.start();
+  const server = await MatrixServer.start();
+  server.isTokenValid = false;
+  const home = await gatewayHome(model, {
+    env: { MATRIX_HOMESERVER: server.url, MATRIX_ACCESS_TOKEN: MatrixServer.TOKEN },
+  });
+  const gateway = await startGateway(home, { ready: null });
+  try {
+    const line = await gateway.waitFor(/^\[Matrix\] off: /);
+    assert.match(line, /does not accept this login: .*; set a new MATRIX_ACCESS_TOKEN: hermes gateway setup$/);
+  } finally {
+    await gateway.kill();
+    await server.close();
+    await model.close();
+    await home[Symbol.asyncDispose]();
+  }
+});
+
+test("a homeserver without TLS on the internet is refused before anything is sent", async () => {
+  const model = await ModelServer.start();
+  const home = await gatewayHome(model, {
+    env: { MATRIX_HOMESERVER: "http://matrix.example.org", MATRIX_ACCESS_TOKEN: "t0ken" },
+  });
+  const gateway = await startGateway(home, { ready: null });
+  try {
+    await gateway.waitFor(/MATRIX_HOMESERVER must be an address that begins with https:\/\//);
+  } finally {
+    await gateway.kill();
+    await model.close();
+    await home[Symbol.asyncDispose]();
+  }
+});
