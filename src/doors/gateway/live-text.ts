@@ -104,7 +104,9 @@ export class StreamedText {
   readonly #written: { readonly id: string; readonly text: string; readonly final: boolean }[] = [];
   #raw = "";
   #end: End | null = null;
-  #shownLength = 0;
+  /** How much of it the chat shows; less than nothing: the last try failed. */
+  #looked = 0;
+  #shown = "";
   #startedAt: number | null = null;
   #lastAt = 0;
   #notBefore = 0;
@@ -165,11 +167,13 @@ export class StreamedText {
       return "done";
     }
     if (this.#end === "interim") return this.#finish();
-    if (this.#givenUp) return "rest";
+    if (this.#givenUp || this.#raw.length === this.#looked) return "rest";
+    // Before anything is made of the text: a long one costs time, and most looks change nothing.
+    if (!this.#isDue(clock.now())) return "later";
+    const { length } = this.#raw;
     const text = await this.#visible();
-    if (this.#written.length === 0 && (mayBecomeSilence(text) || [...text].length < FEWEST)) return "rest";
-    if (text.length === this.#shownLength) return "rest";
-    if (this.#isDue(text, clock.now())) await this.#write(text);
+    const isTooEarly = this.#written.length === 0 && (mayBecomeSilence(text) || [...text].length < FEWEST);
+    if (isTooEarly || text === this.#shown || (await this.#write(text))) this.#looked = length;
     return "later";
   }
 
@@ -185,21 +189,22 @@ export class StreamedText {
 
   /** The turn was stopped in the middle of it: the cursor goes, and it says so. */
   async stop(): Promise<void> {
+    const { entry, chat } = this.#options;
     const last = this.#written.at(-1);
     if (last === undefined) return;
-    const text = last.text.endsWith(this.#cursor)
-      ? last.text.slice(0, last.text.length - this.#cursor.length)
-      : last.text;
-    await this.#options.chat.edit(last.id, `${text}\n\n(stopped)`, { final: true, plain: this.#plain });
+    const text = last.text.endsWith(this.#cursor) ? last.text.slice(0, -this.#cursor.length || undefined) : last.text;
+    const { max, length, format = (part: string) => part } = splitFor(entry);
+    const marked = `${text}\n\n(stopped)`;
+    await chat.edit(last.id, length(format(marked)) <= max ? marked : text, { final: true, plain: this.#plain });
   }
 
   /** After the first limit only the clock counts: characters come as fast as ever. */
-  #isDue(text: string, now: number): boolean {
+  #isDue(now: number): boolean {
     const { settings } = this.#options;
     if (now < this.#notBefore) return false;
     if (this.#written.length === 0 || now - this.#lastAt >= this.#intervalMs) return true;
     const { buffer_threshold: threshold } = settings.home.config().streaming;
-    return this.#strikes === 0 && text.length - this.#shownLength >= threshold;
+    return this.#strikes === 0 && this.#raw.length - Math.max(0, this.#looked) >= threshold;
   }
 
   async #visible(): Promise<string> {
@@ -240,7 +245,7 @@ export class StreamedText {
     }
     this.#lastAt = clock.now();
     this.#startedAt ??= this.#lastAt;
-    this.#shownLength = text.length;
+    this.#shown = text;
     return true;
   }
 
@@ -254,6 +259,7 @@ export class StreamedText {
     const { chat, clock } = this.#options;
     if (failed === "format" && !this.#plain) {
       this.#plain = true;
+      this.#looked = -1;
       return;
     }
     // The message is gone, or nobody may change it any more: the answer must not be written into it.
@@ -262,6 +268,7 @@ export class StreamedText {
       await chat.remove(id);
       this.#written.splice(this.#written.findIndex((one) => one.id === id));
     }
+    this.#looked = -1;
     this.#strikes++;
     this.#intervalMs = Math.min(MOST_INTERVAL_MS, this.#intervalMs * 2);
     this.#notBefore = clock.now() + Math.max(this.#intervalMs, retryAfter * 1000);

@@ -24,7 +24,7 @@ const KINDS = new Map(
 );
 
 /** What a file is by its name; one without a known ending is a document. */
-export const kindOf = (path: string): Kind => KINDS.get(extname(path).slice(1).toLowerCase()) ?? "document";
+const kindOf = (path: string): Kind => KINDS.get(extname(path).slice(1).toLowerCase()) ?? "document";
 
 // The tags. A line is looked at by itself, and only lines that are not code, a quote or data give orders.
 
@@ -44,10 +44,16 @@ interface Tag {
   readonly path: string;
 }
 
-const EXTENSION = [...KINDS.keys()].sort((one, other) => other.length - one.length).join("|");
-/** What may follow a path: the end of a sentence, brackets, quotes, emphasis. */
-const AFTER = String.raw`(?=$|[\s,;:!?)\]}>"'\`*~”’]|[._](?!\w))`;
-const KNOWN_END = new RegExp(String.raw`\.(?:${EXTENSION})${AFTER}`, "gi");
+/** An extension, and what may follow a path: the end of a sentence, brackets, quotes, emphasis. */
+const EXTENSION = /\.([a-z0-9]{1,8})(?=$|[\s,;:!?)\]}>"'`*~”’]|[._](?!\w))/gi;
+
+/** Where the first path with a known extension ends; 0: there is none. */
+function knownEnd(text: string): number {
+  for (const { index, 0: whole, 1: name = "" } of text.matchAll(EXTENSION))
+    if (KINDS.has(name.toLowerCase())) return index + whole.length;
+  return 0;
+}
+
 const PATH_START = /^(?:~?\/(?!\/)|[a-z]:[\\/])/i;
 const LONGEST_PATH = 400;
 const CLOSING: Readonly<Record<string, string>> = { "“": "”", "‘": "’" };
@@ -56,7 +62,7 @@ const closingOf = (opening: string) => CLOSING[opening] ?? opening;
 const TAG = /(?<![\w/\\])(["'`*_~“‘]{0,4})MEDIA:[ \t]?(["'`“]?)/g;
 const DIRECTIVE = /\[\[(audio_as_voice|as_document)\]\]/g;
 /** The beginning of a list item, whole or in part. */
-const BULLET = /^\s*(?:[-*+•]|\d{1,3}[.)]?)?\s*$/;
+const isBullet = (line: string) => /^(?:[-*+•]|\d{1,3}[.)]?)?$/.test(line.trim());
 
 interface Line {
   readonly text: string;
@@ -129,16 +135,11 @@ function readingsOf(line: string, start: number, { outer, inner }: Record<"outer
   const closing = quote === "" ? -1 : rest.indexOf(closingOf(quote));
   if (closing > 0) return [reading(closing, start + closing + inner.length)];
   const word = /^\S+/.exec(rest)?.[0] ?? "";
-  const known = (text: string) => {
-    KNOWN_END.lastIndex = 0;
-    const found = KNOWN_END.exec(text);
-    return found ? found.index + found[0].length : 0;
-  };
-  const short = known(word);
+  const short = knownEnd(word);
   if (short > 0) return [reading(short)];
   const bare = reading(word.replace(/[.,;:!?)\]}>"'`*_~”’]{1,8}$/, "").length);
   const another = rest.indexOf("MEDIA:");
-  const long = known(another < 0 ? rest : rest.slice(0, another));
+  const long = knownEnd(another < 0 ? rest : rest.slice(0, another));
   return long > 0 ? [reading(long), { ...bare, sure: false }] : [{ ...bare, sure: false }];
 }
 
@@ -166,7 +167,7 @@ export function pathsToCheck(text: string): string[] {
   return [...paths];
 }
 
-export interface Directives {
+interface Directives {
   /** The answer without its tags. */
   readonly text: string;
   /** As they are written, each once. */
@@ -218,7 +219,7 @@ function without(line: string, places: readonly { readonly start: number; readon
   // A list item that was nothing but tags goes as a whole.
   const [first] = places;
   const before = line.slice(0, first?.start);
-  if (BULLET.test(before) && (rest.slice(before.length) + line.slice(from)).trim() === "") return "";
+  if (isBullet(before) && (rest.slice(before.length) + line.slice(from)).trim() === "") return "";
   return (rest + line.slice(from)).trimEnd();
 }
 
@@ -233,6 +234,7 @@ function collapsed(lines: readonly string[]): string[] {
 
 // What of an answer that is still being written can be shown.
 
+const MOST_STEPS = 20;
 const STARTS = ["[[audio_as_voice]]", "[[as_document]]"];
 
 /** The visible text so far: what may turn out to be a tag waits until it is decided. */
@@ -245,11 +247,12 @@ function decidedUpTo(text: string): number {
   if (last === undefined || last.kind !== "prose") return text.length;
   let line = last.text;
   // A shorter line reads differently: what is left must be decided, too.
-  for (;;) {
+  for (let steps = 0; steps < MOST_STEPS; steps++) {
     const cut = undecidedFrom(line);
     if (cut === line.length) return last.at + cut;
     line = line.slice(0, cut);
   }
+  return last.at;
 }
 
 function undecidedFrom(line: string): number {
@@ -267,19 +270,20 @@ function undecidedFrom(line: string): number {
   const maybeCode = [...line.matchAll(DIRECTIVE)].find(({ index }) => index > tick);
   const places = [tag?.index, half?.index, maybeCode?.index, isOpen ? opening : undefined];
   const cut = Math.min(...places.map((place) => place ?? line.length));
-  return BULLET.test(line.slice(0, cut)) ? 0 : cut;
+  return isBullet(line.slice(0, cut)) ? 0 : cut;
 }
 
 // Other ways in which an answer names files: pictures by their address, and paths in a sentence.
 
-export interface ImageLink {
+interface ImageLink {
   readonly start: number;
   readonly end: number;
   readonly url: string;
 }
 
 const MARKDOWN_IMAGE = /!\[[^\]\n]{0,500}\]\((https?:\/\/[^\s()<>]{1,2000})(?:[ \t]{1,8}"[^"\n]{0,300}")?\)/g;
-const HTML_IMAGE = /<img\s[^<>\n]{0,1000}?src=["']?(https?:\/\/[^\s"'<>]{1,2000})["']?[^<>\n]{0,1000}>/gi;
+const HTML_IMAGE = /<img\s[^<>\n]{1,3000}>/gi;
+const SOURCE = /\ssrc=["']?(https?:\/\/[^\s"'<>]{1,2000})/i;
 const IMAGE_HOST = /^(?:.{0,200}\.)?(?:fal\.media|fal-cdn\.[a-z.]{2,20}|replicate\.delivery)$/;
 
 /** Pictures that an answer shows by their address, in order. */
@@ -288,8 +292,9 @@ export function imageLinks(text: string): ImageLink[] {
     if (kind !== "prose") return [];
     const code = codeSpans(line);
     return [...line.matchAll(MARKDOWN_IMAGE), ...line.matchAll(HTML_IMAGE)]
-      .filter(({ index, 1: url = "" }) => !inside(code, index) && isImageAddress(url))
-      .map(({ index, 0: whole, 1: url = "" }) => ({ start: at + index, end: at + index + whole.length, url }))
+      .map(({ index, 0: whole, 1: url = SOURCE.exec(whole)?.[1] ?? "" }) => ({ index, whole, url }))
+      .filter(({ index, url }) => !inside(code, index) && isImageAddress(url))
+      .map(({ index, whole, url }) => ({ start: at + index, end: at + index + whole.length, url }))
       .sort((one, other) => one.start - other.start);
   });
 }
@@ -307,9 +312,8 @@ export function barePaths(text: string): string[] {
     const code = codeSpans(line);
     return [...line.matchAll(/(?<![^\s("'“*_])(?:~?\/|[A-Za-z]:[\\/])[^\s"'`<>]{1,400}/g)].flatMap((match) => {
       if (inside(code, match.index)) return [];
-      KNOWN_END.lastIndex = 0;
-      const end = KNOWN_END.exec(match[0]);
-      return end && !match[0].startsWith("//") ? [match[0].slice(0, end.index + end[0].length)] : [];
+      const end = knownEnd(match[0]);
+      return end > 0 && !match[0].startsWith("//") ? [match[0].slice(0, end)] : [];
     });
   });
   return [...new Set(found)];
@@ -350,7 +354,7 @@ const OLD_CACHES = "image_cache audio_cache video_cache document_cache browser_s
 );
 const OWN = new Set(["own secrets", "own state", "settings"]);
 
-export interface FileRules {
+interface FileRules {
   readonly home: Pick<OpenHome, "paths" | "osHome" | "config">;
   /** Milliseconds since the epoch. */
   readonly now: number;
