@@ -5,7 +5,7 @@ import type { ModelGate, Task } from "../llm/gate.ts";
 import type { HistoryMessage } from "../llm/messages.ts";
 import type { SessionStore } from "../sessions/store.ts";
 import type { SkillVariables } from "../skills/variables.ts";
-import type { RunContext, RunOrigin, Sender } from "../tools/toolset/context.ts";
+import type { DeliverPort, RunContext, RunOrigin, Sender } from "../tools/toolset/context.ts";
 import type { WorkMode } from "../tools/toolset/work-mode.ts";
 import type { ModelChoice } from "./assembly.ts";
 
@@ -42,6 +42,8 @@ export interface OpenRequest {
   readonly chat?: RunContext["chat"] | undefined;
   /** Who speaks, where a door serves more than one person. */
   readonly sender?: Sender | undefined;
+  /** Sends messages to other chats. */
+  readonly deliver?: DeliverPort | undefined;
   /** Who set it off; default: a person who is there. */
   readonly origin?: RunOrigin | undefined;
   readonly restoreCwd?: boolean | undefined;

@@ -88,7 +88,7 @@ export async function openTools(request: OpenRequest, choice: ToolChoice): Promi
     contextLength: choice.contextLength,
     log,
     env: (name) => home.env(name),
-    ports: new Set(canAsk(request) ? ["ask"] : []),
+    ports: new Set([...(canAsk(request) ? ["ask"] : []), ...(request.deliver ? ["deliver"] : [])]),
     explainMissing: async (name, signal) => (await choice.mcp?.explainMissing(name, signal)) ?? null,
   });
   if (toolsets && toolsets.length > 0 && toolsets.every((name) => tools.unknown.includes(name))) {

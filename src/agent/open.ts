@@ -148,6 +148,7 @@ async function assemble(request: OpenRequest, mcp: ConversationMcp): Promise<Ope
       acceptsEdit: (path) => mode.acceptsEdit(path),
       redactFile: (text, path) => home.redact.forFile(text, path),
       skills: skills ?? undefined,
+      deliver: request.deliver,
       writeSafeRoots: safeRoots(home.env("HERMES_WRITE_SAFE_ROOT") ?? ""),
     },
     memory: memory?.enabled ? memory : undefined,

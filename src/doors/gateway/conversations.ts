@@ -47,6 +47,8 @@ interface ConversationsOptions {
   platform(name: string): PlatformEntry;
   /** All that are set up. */
   platforms(): readonly PlatformEntry[];
+  /** Sends messages of a conversation to other chats. */
+  deliver(source: ChatSource): OpenRequest["deliver"];
   /** A conversation was opened: somebody reads its notices until it is closed. */
   follow(key: string, conversation: OpenAgent): void;
   /** A chat's conversation is over. */
@@ -297,6 +299,7 @@ export class Conversations {
           }),
       ...(platform.interactive === false ? { origin: "webhook" as const } : {}),
       ...(skills ? { skills, withoutMissingSkills: true } : {}),
+      deliver: this.#options.deliver(source),
       titles: true,
       overlay: () => overlay,
     };

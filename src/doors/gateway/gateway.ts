@@ -8,7 +8,7 @@ import type { Clock } from "../../kit/clock.ts";
 import { newHolder } from "../../sessions/lanes.ts";
 import type { SessionStore } from "../../sessions/store.ts";
 import type { OutboxRow, WorkStore } from "../../sessions/work.ts";
-import type { ChatMessage, ChatTarget, PlatformEntry } from "./contract.ts";
+import type { ChatMessage, ChatTarget, PlatformEntry, SendResult } from "./contract.ts";
 import { Conversations } from "./conversations.ts";
 import type { Payload } from "./delivery.ts";
 import { Desk } from "./desk.ts";
@@ -23,8 +23,10 @@ import { Pairing } from "./pairing.ts";
 import { Questions } from "./questions.ts";
 import { builtinPlatforms } from "./registry.ts";
 import { Routes } from "./routes.ts";
+import { Sender } from "./send.ts";
 import { GatewaySettings } from "./settings.ts";
 import { CommandDesk, type GatewayControls } from "./surface.ts";
+import { writeDirectory } from "./targets.ts";
 import { type Bot, type QueuedMessage, type TurnPorts, targetOf } from "./turn.ts";
 
 export interface GatewayRun {
@@ -70,6 +72,7 @@ class Gateway {
   readonly #questions: Questions;
   readonly #inbound: Inbound;
   readonly #desk: Desk;
+  readonly #sender: Sender;
   readonly #commands: CommandDesk;
   readonly #hooks: ChatHooks;
   readonly #background: BackgroundTasks;
@@ -115,6 +118,10 @@ class Gateway {
       ...{ settings, store, routes, clock, log, cwd },
       platform: (name) => this.#entry(name),
       platforms: () => [...this.#links.values()].map(({ entry }) => entry),
+      deliver: (source) => ({
+        deliver: (request) => this.#sender.deliver({ ...request, origin: source }),
+        list: (platform) => this.#sender.list(platform),
+      }),
       follow: (key, conversation) => void this.#follow(key, conversation),
       ended: async (entry, reason) => {
         const { platform, user_id } = entry.origin ?? {};
@@ -133,11 +140,25 @@ class Gateway {
       closed: async ({ platform, target }, messageId, text) =>
         this.#links.get(platform)?.adapter?.closeQuestion?.(target, messageId, text),
     });
+    this.#sender = new Sender({
+      ...{ settings, work, store, routes, clock, log },
+      entries: () => [...this.#links.values()].map(({ entry }) => entry),
+      wake: (platform) => this.#wake(platform),
+    });
     const files = chatFiles(home, clock);
     const ports: TurnPorts = {
       ...{ settings, work, store, routes, conversations: this.#conversations, questions: this.#questions, clock, log },
       readInput: (messages, options) => readUserInput(messages, { home, clock, log, ...options }),
       bot: (platform) => this.#bot(platform),
+      elsewhere: async (target, source) => {
+        const chats = await this.#sender.resolve(target, source);
+        if ("error" in chats) throw new Error(chats.error);
+        return chats.map(({ entry, target: place }) => ({
+          entry,
+          account: this.#bot(entry.name).account,
+          target: place,
+        }));
+      },
       isAllowed: (message) => this.#inbound.isAllowed(message),
       wake: (platform) => this.#wake(platform),
       event: (name, payload) => hooks.fire(name, payload),
@@ -146,6 +167,7 @@ class Gateway {
       ...{ settings, work, routes, questions: this.#questions, clock, log, files },
       pairing: new Pairing(home.paths, clock),
       loadPackage: (entry, name, load) => loadPackage(entry, name, load, home),
+      deliverTo: (target, text, updateId) => this.#deliverNow(target, text, updateId),
       arrived: (platform) => {
         this.#links.get(platform)?.noteTraffic("last_inbound_at");
         this.#desk.look();
@@ -191,6 +213,7 @@ class Gateway {
     void this.#watch("sessions.json", ["directory", "directory"], () => this.#routes.mirror());
     void this.#watch("store", ["media_cleanup", "media_cleanup"], () => this.#work.sweep());
     void this.#watch("media", ["media_cleanup", "media_cleanup"], () => chatFiles(home, clock).clean());
+    void this.#watch("directory", ["expiry_first", "directory"], () => this.#writeDirectory());
     void this.#watch("inbox", ["controls", "controls"], async () => this.#desk.look());
     await aborted(stop);
     return this.#end(stop.reason as Ending); // the contract of `stop`
@@ -337,6 +360,15 @@ class Gateway {
     await this.#routes.mirror({ now: true });
   }
 
+  #writeDirectory(): Promise<void> {
+    const { home, clock } = this.#run;
+    const sources = [...this.#links.values()].map(({ entry, adapter }) => ({
+      entry,
+      chats: () => adapter?.chats?.() ?? null,
+    }));
+    return writeDirectory(home, { sources, routes: this.#routes, clock, log: home.log.child("gateway") });
+  }
+
   // --- things that happen beside turns
 
   async #watch(
@@ -456,6 +488,21 @@ class Gateway {
     };
   }
 
+  /** Sends a text that came in and is only handed on. After a failure nothing is kept: whoever sent it may try again. */
+  async #deliverNow(target: string, text: string, cause: string): Promise<SendResult | { readonly duplicate: true }> {
+    const chats = await this.#sender.resolve(target);
+    if ("error" in chats) return { failed: "refused", error: chats.error };
+    const [chat] = chats;
+    const adapter = chat && this.#links.get(chat.entry.name)?.adapter;
+    if (!chat || !adapter) return { failed: "unreachable", error: `${target} is not connected` };
+    if (this.#handedOn.has(cause)) return { duplicate: true };
+    this.#handedOn.add(cause);
+    const result = await adapter.send(chat.target, this.#run.home.redact(text), { key: cause, important: true });
+    if ("failed" in result) this.#handedOn.delete(cause);
+    return result;
+  }
+  readonly #handedOn = new Set<string>();
+
   #startBackground(key: string, prompt: string, message: QueuedMessage, conversation: OpenAgent) {
     const request = this.#conversations.requestNow(key, message);
     const task = this.#background.start(prompt, request, conversation);
@@ -474,7 +521,9 @@ async function pluginPlatforms({ home, clock, cwd }: GatewayRun, log: Logger): P
     const entry = platform as PlatformEntry; // looked at in the next line
     const parts = [entry?.identity, entry?.open, entry?.parseTarget].every((part) => typeof part === "function");
     if (parts && entry.name === name && entry.maxLength > 0) return [entry];
-    log.warn(`the platform ${name} of a plugin lacks a part: it needs identity, open, parseTarget, maxLength and its name`);
+    log.warn(
+      `the platform ${name} of a plugin lacks a part: it needs identity, open, parseTarget, maxLength and its name`,
+    );
     return [];
   });
 }

@@ -4,7 +4,7 @@ import type { Clock } from "../../kit/clock.ts";
 import type { InboxEvent, WorkStore } from "../../sessions/work.ts";
 import { accessRules, commandRights, forStranger, isAdmin, isAuthorised } from "./access.ts";
 import { type ChatSource, sessionKeyOf } from "./chat.ts";
-import type { AdapterHost, ButtonPress, ChatMessage, PlatformEntry } from "./contract.ts";
+import type { AdapterHost, ButtonPress, ChatMessage, PlatformEntry, SendResult } from "./contract.ts";
 import type { Pairing } from "./pairing.ts";
 import type { Questions } from "./questions.ts";
 import type { Routes } from "./routes.ts";
@@ -21,6 +21,7 @@ interface InboundOptions {
   readonly log: Logger;
   readonly files: Pick<AdapterHost, "keepFile" | "download">;
   loadPackage<T>(entry: PlatformEntry, name: string, load: () => Promise<T>): Promise<T>;
+  deliverTo(target: string, text: string, cause: string): Promise<SendResult | { readonly duplicate: true }>;
   /** Something waits in the inbox. */
   arrived(platform: string): void;
   /** Says something to somebody who is no user of ours: at once or not at all. */
@@ -54,6 +55,8 @@ export class Inbound {
       keepFile: files.keepFile,
       download: files.download,
       package: (name, load) => this.#options.loadPackage(entry, name, load),
+      deliverTo: (target, text, { updateId }) => this.#options.deliverTo(target, text, `send:${platform}:${updateId}`),
+      homePath: (name) => settings.home.paths.at(name),
     };
   }
 

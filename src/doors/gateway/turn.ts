@@ -56,6 +56,8 @@ export interface TurnPorts {
   readonly clock: Clock;
   readonly log: Logger;
   bot(platform: string): Bot;
+  /** Where an answer goes that is not for the chat it came from. Rejects with what is wrong with the target. */
+  elsewhere(target: string, source: ChatSource): Promise<readonly Destination[]>;
   isAllowed(message: ChatMessage): Promise<boolean>;
   /** Something was promised in the name of a bot. */
   wake(platform: string): void;
@@ -67,6 +69,13 @@ export interface Bot {
   readonly account: string;
   /** Null while it is not connected: what is said then waits in the outbox. */
   readonly adapter: PlatformAdapter | null;
+}
+
+/** A chat to write to, and the bot that does it. */
+export interface Destination {
+  readonly entry: PlatformEntry;
+  readonly account: string;
+  readonly target: ChatTarget;
 }
 
 const MOST_ATTEMPTS = 3;
@@ -247,7 +256,7 @@ export class ChatTurn {
       await this.#live?.close(how).catch((error) => log.debug("the live reply did not end well", error));
     }
     event("agent:end", { ...facts, response: brief(outcome?.finalText ?? "", 500) });
-    if (this.#finished) this.#ports.wake(this.#bot.entry.name);
+    if (this.#finished) for (const { entry: one } of await this.#destinations()) this.#ports.wake(one.name);
     if (outcome?.compressionExhausted) await this.#startOver(settings.home.redact(outcome.error ?? ""));
     return this.#finished || this.#why !== null ? "ended" : "later";
   }
@@ -300,13 +309,15 @@ export class ChatTurn {
         const ended = end.kind === "failed" ? ("failed" as const) : ("answered" as const);
         const outcome = says ? ended : ENDS[why];
         const text = why === "timeout" ? TIMED_OUT : (end.finalText ?? "");
-        const payloads = says ? await this.#compose(end.kind === "failed" ? plainFailure(text) : text) : [];
+        const outbox = says
+          ? await this.#compose(end.kind === "failed" ? plainFailure(text) : text, end.kind === "failed")
+          : [];
         const joined = conversation.agent.isSteered ? [] : this.#joined.map(({ id }) => id);
         const stored = await work.finish(lease, {
           sessionId,
           append,
           done: [...ids.map((id) => ({ id, outcome })), ...joined.map((id) => ({ id, outcome: "merged" as const }))],
-          outbox: this.#parts(payloads),
+          outbox,
           route: routes.asRoute(this.#after(entry, conversation, sessionId)),
         });
         this.#finished = true;
@@ -322,14 +333,40 @@ export class ChatTurn {
     throw new WithdrawnError("the gateway stops; the turn goes on with the next start");
   }
 
-  async #compose(text: string): Promise<readonly Payload[]> {
+  /** The answer as parts of the outbox, for each chat that gets it. */
+  async #compose(text: string, failed: boolean): Promise<readonly OutboxPart[]> {
     const { settings, log } = this.#ports;
-    const { entry } = this.#bot;
     const streamed = (await this.#live?.streamed().catch(() => [])) ?? [];
-    const origin = entry.interactive === false ? "unattended" : "chat";
-    const { payloads, notes } = await composeAnswer(text, { home: settings.home, settings, entry, streamed, origin });
-    for (const note of notes) log.info(note);
-    return payloads;
+    const origin = this.#bot.entry.interactive === false ? ("unattended" as const) : ("chat" as const);
+    const destinations = await this.#destinations();
+    const parts = await Promise.all(
+      destinations.map(async (destination) => {
+        const { entry } = destination;
+        const own = entry.name === this.#bot.entry.name ? { streamed } : {};
+        const options = { home: settings.home, settings, entry, origin, failed, ...own, clock: this.#ports.clock };
+        const { payloads, notes } = await composeAnswer(text, options);
+        for (const note of notes) log.info(note);
+        return { destination, payloads };
+      }),
+    );
+    // Parts of one cause are numbered through, whoever they go to.
+    let number = 0;
+    return parts.flatMap(({ destination, payloads }) => {
+      const made = this.#parts(payloads, destination, number);
+      number += payloads.length;
+      return made;
+    });
+  }
+
+  async #destinations(): Promise<readonly Destination[]> {
+    const { deliver } = this.#last;
+    if (deliver === undefined) return [{ ...this.#bot, target: this.#target }];
+    try {
+      return await this.#ports.elsewhere(deliver, this.source);
+    } catch (error) {
+      this.#ports.log.warn(`the answer to ${this.key} goes nowhere: ${messageOf(error)}`);
+      return [];
+    }
   }
 
   /** What the entry says when the turn is over. */
@@ -425,15 +462,19 @@ export class ChatTurn {
   }
   #told = 0;
 
-  #parts(payloads: readonly Payload[]): readonly OutboxPart[] {
-    const { entry, account } = this.#bot;
+  #parts(
+    payloads: readonly Payload[],
+    { entry, account, target }: Destination = { ...this.#bot, target: this.#target },
+    from = 0,
+  ): readonly OutboxPart[] {
     const mode = this.#ports.settings.option(entry.name)("reply_to_mode") ?? "first";
-    const answered = this.#last.messageId;
+    const answered = entry.name === this.source.platform ? this.#last.messageId : undefined;
     const cause = `inbox:${this.rows[0]?.id}`;
-    return payloads.map((payload, part) => {
+    return payloads.map((payload, at) => {
+      const part = from + at;
       const replies = answered !== undefined && (mode === "all" || (mode === "first" && part === 0));
       const said: Payload = replies ? { ...payload, replyTo: answered } : payload;
-      return { cause, part, platform: entry.name, account, target: this.#target, payload: said };
+      return { cause, part, platform: entry.name, account, target, payload: said };
     });
   }
 

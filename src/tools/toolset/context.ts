@@ -56,6 +56,50 @@ export interface RunContext {
   readonly log: Logger;
 }
 
+/** A message to a chat that is not the one of the conversation. */
+export interface DeliverRequest {
+  /** `origin`, a platform, `platform:chat[:thread]`, `platform:#name`. */
+  readonly target: string;
+  readonly message: string;
+  /** What makes a repeat the same message. */
+  readonly cause: string;
+  /** Where the conversation is held, if it is held in a chat. */
+  readonly origin?: ChatOrigin | undefined;
+}
+
+/** Who wrote where, as stored with conversations of chats. */
+export interface ChatOrigin {
+  readonly platform: string;
+  readonly chat_type: "dm" | "group" | "channel" | "thread" | "webhook" | "forum";
+  readonly chat_id?: string | undefined;
+  readonly thread_id?: string | undefined;
+}
+
+export type Delivered =
+  | {
+      readonly success: true;
+      readonly platform?: string;
+      readonly chat_id?: string;
+      readonly thread_id?: string;
+      readonly message_id?: string | null;
+      /** It waits to be sent. */
+      readonly queued?: true;
+      readonly outbox_id?: number;
+      readonly note?: string;
+      readonly skipped?: true;
+      readonly reason?: string;
+    }
+  | {
+      readonly error: string;
+      readonly code: "no_target" | "unknown_platform" | "not_configured" | "refused" | "unreachable";
+    };
+
+export interface DeliverPort {
+  deliver(request: Omit<DeliverRequest, "origin">): Promise<Delivered>;
+  /** Chats by platform. */
+  list(platform?: string): Promise<Readonly<Record<string, readonly unknown[]>>>;
+}
+
 /** The ports. A tool whose port is absent answers with an error, it never guesses. */
 export interface ToolContext extends RunContext {
   readonly callId: string;
@@ -110,6 +154,8 @@ export interface ToolContext extends RunContext {
   callTool?:
     | ((name: string, args: Readonly<Record<string, unknown>>, signal?: AbortSignal) => Promise<string>)
     | undefined;
+  /** Sends messages to chats. Absent: no gateway stands behind the conversation. */
+  readonly deliver?: DeliverPort | undefined;
   /** The result goes to a script, which has not seen what the conversation has seen. */
   readonly forScript?: boolean;
   readonly memory?: Memory;

@@ -1,0 +1,127 @@
+// Messages that nobody's turn answers: of the `send_message` tool, of `hermes send`, of webhooks that are only handed on.
+import type { Logger } from "../../home/log.ts";
+import type { Clock } from "../../kit/clock.ts";
+import type { SessionStore } from "../../sessions/store.ts";
+import type { WorkStore } from "../../sessions/work.ts";
+import type { Delivered, DeliverRequest } from "../../tools/toolset/context.ts";
+import { composeAnswer } from "./answer.ts";
+import type { ChatSource } from "./chat.ts";
+import type { PlatformEntry } from "./contract.ts";
+import type { ChatEntry, Routes } from "./routes.ts";
+import { accountOf, type GatewaySettings } from "./settings.ts";
+import { type ResolvedTarget, readDirectory, resolveTarget } from "./targets.ts";
+
+interface SenderOptions {
+  readonly settings: GatewaySettings;
+  readonly work: WorkStore;
+  readonly store: SessionStore;
+  readonly routes: Routes;
+  readonly clock: Clock;
+  readonly log: Logger;
+  entries(): readonly PlatformEntry[];
+  /** Something was promised in the name of a bot. */
+  wake(platform: string): void;
+}
+
+const WAIT_MS = 30_000;
+const LOOK_MS = 50;
+
+export class Sender {
+  readonly #options: SenderOptions;
+
+  constructor(options: SenderOptions) {
+    this.#options = options;
+  }
+
+  /** Promises a text to a target and waits a while for it to be sent. Never rejects for what the target is. */
+  async deliver({ target, message, cause, origin }: DeliverRequest): Promise<Delivered> {
+    const chats = await this.resolve(target, origin);
+    if ("error" in chats) return chats;
+    const [first] = chats;
+    if (!first) return { success: true, note: "local: nothing is sent" };
+    const sent = await Promise.all(
+      chats.map((chat, at) => this.#promise(chat, message, at === 0 ? cause : `${cause}:${at}`)),
+    );
+    const result = await this.#wait(first, sent[0] ?? []);
+    if (!("error" in result) && origin) await this.#mirror(first, message, origin);
+    return result;
+  }
+
+  async list(platform?: string): Promise<Readonly<Record<string, readonly unknown[]>>> {
+    const { settings } = this.#options;
+    const directory = await readDirectory(settings.home);
+    const entries = this.#options.entries().filter(({ name }) => platform === undefined || name === platform);
+    return Object.fromEntries(
+      entries.map((entry) => {
+        const home = settings.homeChannel(entry);
+        const rows = directory[entry.name] ?? [];
+        const isHome = (id: string) => home?.target.chatId === id;
+        const listed = rows.map((row) => ({ ...row, ...(isHome(row.id) ? { home: true } : {}) }));
+        const missing = home && !rows.some(({ id }) => isHome(id));
+        return [
+          entry.name,
+          [...listed, ...(missing ? [{ id: home.target.chatId, name: home.name, type: "home", home: true }] : [])],
+        ];
+      }),
+    );
+  }
+
+  async resolve(
+    target: string,
+    origin?: ChatSource,
+  ): Promise<readonly ResolvedTarget[] | Extract<Delivered, { error: string }>> {
+    const { settings } = this.#options;
+    const directory = () => readDirectory(settings.home);
+    const answer = await resolveTarget(target, { settings, entries: this.#options.entries(), directory }, origin);
+    if (answer.type === "local") return [];
+    if (answer.type === "problem") return { error: answer.error, code: answer.code };
+    return answer.chats;
+  }
+
+  /** Parts for the outbox; also for answers that go somewhere else than they came from. */
+  async #promise({ entry, target }: ResolvedTarget, message: string, cause: string): Promise<readonly number[]> {
+    const { settings, work } = this.#options;
+    const account = accountOf(entry.identity(settings.option(entry.name)) ?? "");
+    const { payloads } = await composeAnswer(message, { home: settings.home, settings, entry, origin: "chat" });
+    const parts = payloads.map((payload, part) => ({ cause, part, platform: entry.name, account, target, payload }));
+    const ids = await work.promise(parts);
+    this.#options.wake(entry.name);
+    return ids;
+  }
+
+  async #wait({ entry, target }: ResolvedTarget, ids: readonly number[]): Promise<Delivered> {
+    const { work, clock } = this.#options;
+    const where = {
+      platform: entry.name,
+      chat_id: target.chatId,
+      ...(target.threadId ? { thread_id: target.threadId } : {}),
+    };
+    const last = ids.at(-1);
+    if (last === undefined) return { error: "there is nothing to send", code: "refused" };
+    const deadline = clock.now() + WAIT_MS;
+    for (;;) {
+      const row = await work.outboxRow(last);
+      if (row?.state === "sent") return { success: true, ...where, message_id: row.platformMessageId };
+      if (row?.state === "dead") return { error: row.error ?? "it was refused", code: "refused" };
+      if (clock.now() >= deadline) return { success: true, ...where, queued: true, outbox_id: last };
+      await clock.sleep(LOOK_MS);
+    }
+  }
+
+  /** A text that lands in a chat with a conversation of its own is part of that conversation; where several could be meant, of none. */
+  async #mirror({ entry, target }: ResolvedTarget, message: string, origin: ChatSource): Promise<void> {
+    const { routes, store, log } = this.#options;
+    const isThere = ({ origin: place }: ChatEntry) =>
+      place?.platform === entry.name &&
+      place.chat_id === target.chatId &&
+      (place.thread_id ?? undefined) === target.threadId;
+    const [chat, ...others] = (await routes.all()).filter(isThere);
+    if (!chat || others.length > 0 || isThere({ ...chat, origin })) return;
+    try {
+      const content = `[Delivered from ${origin.platform}]\n${message}`;
+      if (await store.get(chat.session_id)) await store.append(chat.session_id, [{ role: "assistant", content }]);
+    } catch (error) {
+      log.info("what was delivered is not in the conversation of its chat", error);
+    }
+  }
+}
