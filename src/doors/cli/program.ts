@@ -144,6 +144,7 @@ export const SUBCOMMANDS: readonly Subcommand[] = [
     summary: "test a command against the safety policy; runs nothing",
     load: () => import("./safety.ts"),
   },
+  { name: "send", summary: "send a message to a chat", load: () => import("../gateway/send-cli.ts") },
   {
     name: "sessions",
     summary: "list, show, search, export and clean up conversations",

@@ -1,9 +1,7 @@
 // The gateway: bots on one side, conversations on the other, and between them what waits in the store.
 import { BackgroundTasks } from "../../agent/background.ts";
 import type { OpenAgent } from "../../agent/opened.ts";
-import type { Logger } from "../../home/log.ts";
 import type { OpenHome } from "../../home/open.ts";
-import { isSafeMode } from "../../home/paths.ts";
 import type { Clock } from "../../kit/clock.ts";
 import { newHolder } from "../../sessions/lanes.ts";
 import type { SessionStore } from "../../sessions/store.ts";
@@ -20,8 +18,8 @@ import { Link, type LinkStatus } from "./link.ts";
 import { chatFiles, readUserInput } from "./media-in.ts";
 import { loadPackage } from "./packages.ts";
 import { Pairing } from "./pairing.ts";
+import { allPlatforms } from "./platform-list.ts";
 import { Questions } from "./questions.ts";
-import { builtinPlatforms } from "./registry.ts";
 import { Routes } from "./routes.ts";
 import { Sender } from "./send.ts";
 import { GatewaySettings } from "./settings.ts";
@@ -89,7 +87,7 @@ class Gateway {
     const work = await store.work();
     const routes = await Routes.open({ home, work, clock, log });
     const hooks = await ChatHooks.load(home.paths, clock, log.child("hooks"));
-    const entries = [...(await builtinPlatforms()), ...(await pluginPlatforms(run, log))];
+    const entries = await allPlatforms(run, log);
     return new Gateway(run, { settings, work, routes, hooks, entries });
   }
 
@@ -111,8 +109,7 @@ class Gateway {
     this.#work = work;
     this.#routes = routes;
     this.#hooks = hooks;
-    // A name that is taken keeps its meaning.
-    this.#entries = new Map(parts.entries.toReversed().map((entry) => [entry.name, entry]));
+    this.#entries = new Map(parts.entries.map((entry) => [entry.name, entry]));
     this.#background = new BackgroundTasks({ clock, onReport: (report) => void this.#reportBackground(report) });
     this.#conversations = new Conversations({
       ...{ settings, store, routes, clock, log, cwd },
@@ -509,23 +506,6 @@ class Gateway {
     this.#backgroundOf.set(task.id, { key, message });
     return task;
   }
-}
-
-/** Platforms of plugins that are enabled. One that is no platform is named in the log. */
-async function pluginPlatforms({ home, clock, cwd }: GatewayRun, log: Logger): Promise<readonly PlatformEntry[]> {
-  if (isSafeMode(home) || (home.config().plugins.enabled ?? []).length === 0) return [];
-  const { sharedPlugins } = await import("../../plugins/shared.ts");
-  const { host } = sharedPlugins({ home, clock, cwd });
-  await host.refresh();
-  return (await host.platforms()).flatMap(({ name, platform }) => {
-    const entry = platform as PlatformEntry; // looked at in the next line
-    const parts = [entry?.identity, entry?.open, entry?.parseTarget].every((part) => typeof part === "function");
-    if (parts && entry.name === name && entry.maxLength > 0) return [entry];
-    log.warn(
-      `the platform ${name} of a plugin lacks a part: it needs identity, open, parseTarget, maxLength and its name`,
-    );
-    return [];
-  });
 }
 
 /** Long enough for the reply to be stored and the row of the command to end. */

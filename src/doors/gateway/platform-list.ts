@@ -1,0 +1,37 @@
+// Every platform that this home may use: those of the program, and those of plugins that are enabled.
+import type { Logger } from "../../home/log.ts";
+import type { OpenHome } from "../../home/open.ts";
+import { isSafeMode } from "../../home/paths.ts";
+import type { Clock } from "../../kit/clock.ts";
+import type { PlatformEntry } from "./contract.ts";
+import { builtinPlatforms } from "./registry.ts";
+
+interface PlatformHome {
+  readonly home: OpenHome;
+  readonly clock: Clock;
+  readonly cwd: string;
+}
+
+/** A name that is taken keeps its meaning. */
+export async function allPlatforms(where: PlatformHome, log: Logger): Promise<readonly PlatformEntry[]> {
+  const own = await builtinPlatforms();
+  const names = new Set(own.map(({ name }) => name));
+  return [...own, ...(await pluginPlatforms(where, log)).filter(({ name }) => !names.has(name))];
+}
+
+/** One that is no platform is named in the log. */
+async function pluginPlatforms({ home, clock, cwd }: PlatformHome, log: Logger): Promise<readonly PlatformEntry[]> {
+  if (isSafeMode(home) || (home.config().plugins.enabled ?? []).length === 0) return [];
+  const { sharedPlugins } = await import("../../plugins/shared.ts");
+  const { host } = sharedPlugins({ home, clock, cwd });
+  await host.refresh();
+  return (await host.platforms()).flatMap(({ name, platform }) => {
+    const entry = platform as PlatformEntry; // looked at in the next line
+    const parts = [entry?.identity, entry?.open, entry?.parseTarget].every((part) => typeof part === "function");
+    if (parts && entry.name === name && entry.maxLength > 0) return [entry];
+    log.warn(
+      `the platform ${name} of a plugin lacks a part: it needs identity, open, parseTarget, maxLength, its name`,
+    );
+    return [];
+  });
+}

@@ -1,0 +1,95 @@
+// Messages to chats that nobody wrote in: by the tool, by `hermes send`, by name, by home channel.
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { answerTurns, lastSaid, ModelServer, startGateway, typed, until } from "./support/gateway-rig.ts";
+import { paperHome, rowsOf } from "./support/paper-home.ts";
+import { PaperServer } from "./support/platforms/paper-server.ts";
+import type { TempHome } from "./support/temp-home.ts";
+
+describe("a message to a chat", () => {
+  let model: ModelServer;
+  let paper: PaperServer;
+  let home: TempHome;
+  before(async () => {
+    model = await ModelServer.start();
+    paper = await PaperServer.start();
+    home = await paperHome(model, paper, { gateway: "    expiry_first: 0.3\n    directory: 0.5\n" });
+  });
+  after(async () => {
+    await paper.close();
+    await model.close();
+    await home[Symbol.asyncDispose]();
+  });
+  const send = async (...args: string[]) => {
+    const { code, stdout, stderr } = await typed(home, ["send", "--json", ...args]);
+    return { code, result: stdout === "" ? null : JSON.parse(stdout), stderr };
+  };
+
+  test("without a gateway it is sent straight to the platform", async () => {
+    const { code, result } = await send("-t", "paper:ann", "hello", "Ann");
+    assert.equal(code, 0);
+    assert.deepEqual(
+      { ...result, message_id: "" },
+      { success: true, platform: "paper", chat_id: "ann", message_id: "" },
+    );
+    assert.deepEqual(paper.textsOf("ann"), ["hello Ann"]);
+  });
+
+  test("what cannot be sent says why, with a code", async () => {
+    for (const [args, status, code] of [
+      [["-t", "nowhere", "x"], 1, "unknown_platform"],
+      [["-t", "telegram", "x"], 1, "not_configured"],
+      [["-t", "paper", "x"], 1, "no_target"],
+      [["-t", "paper:#nobody", "x"], 1, "no_target"],
+    ] as const) {
+      const answer = await send(...args);
+      assert.equal(answer.code, status, JSON.stringify(answer));
+      assert.equal(answer.result.code, code);
+    }
+    assert.equal((await send("x")).code, 2);
+    assert.equal((await send("-t", "paper:ann")).code, 2);
+  });
+
+  test("with a gateway it is promised and sent; names, home channel and the tool lead to chats", async () => {
+    answerTurns(model, (request) => {
+      const said = lastSaid(request);
+      if (said.startsWith("tell"))
+        return {
+          toolCalls: [{ name: "send_message", arguments: { target: "paper:cleo", message: "greetings from Bob" } }],
+        };
+      return { text: `heard: ${said}` };
+    });
+    const gateway = await startGateway(home);
+    try {
+      paper.say("bob", "/sethome");
+      await until("the home channel is set", () => paper.textsOf("bob").some((text) => text.includes("home channel")));
+      const sent = await send("-t", "paper", "to the home channel");
+      assert.equal(sent.code, 0, sent.stderr);
+      assert.ok(paper.textsOf("bob").includes("to the home channel"));
+      await until("the directory names bob", async () =>
+        (await typed(home, ["send", "--list", "paper"])).stdout.includes("bob"),
+      );
+      assert.equal((await send("-t", "paper:#bo", "by name")).code, 0);
+      assert.ok(paper.textsOf("bob").includes("by name"));
+      paper.say("cleo", "hi");
+      await until("cleo is known", () => paper.textsOf("cleo").length > 0);
+      paper.say("bob", "tell cleo");
+      await until("cleo is told", () => paper.textsOf("cleo").includes("greetings from Bob"));
+      await until("the tool's result", () =>
+        model.requests.some(
+          ({ body }) =>
+            JSON.stringify(body.messages).includes('\\"success\\": true') ||
+            JSON.stringify(body.messages).includes('\\"success\\":true'),
+        ),
+      );
+      const mirrored = rowsOf(
+        home,
+        "SELECT content FROM messages WHERE role = 'assistant' AND content LIKE '[Delivered from paper]%'",
+      );
+      assert.equal(mirrored.length, 1);
+      assert.equal(rowsOf(home, "SELECT 1 FROM outbox WHERE cause LIKE 'send:%' AND state = 'sent'").length >= 3, true);
+    } finally {
+      await gateway.stop();
+    }
+  });
+});
