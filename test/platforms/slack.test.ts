@@ -146,11 +146,12 @@ describe("Slack", () => {
   test("an event that comes twice, or again because nobody answered in time, is answered once", async () => {
     const { slack } = one;
     slack.doubles = true;
-    slack.say(GENERAL, `${US} only once`);
+    slack.say(GENERAL, `${US} only once`, { files: [slack.file("once.txt", Buffer.from("a file"))] });
     await one.written("only once", GENERAL);
     slack.doubles = false;
     await sleep(500);
     assert.equal(countOf(slack, "only once"), 1);
+    assert.equal(slack.downloads.get("once.txt"), 1);
   });
 
   test("messages of bots and of ourselves are not answered", async () => {
@@ -216,6 +217,8 @@ describe("Slack", () => {
     await until("the status is gone", () => slack.statuses.get(`${DM}:${ts}`) === "");
     await sleep(700);
     assert.equal(slack.statuses.get(`${DM}:${ts}`), "");
+    const told = slack.of("assistant.threads.setStatus").filter(({ args }) => args.thread_ts === ts);
+    assert.equal(told.at(-1)?.args.status, "");
     slack.press(DM, question.ts, "hermes_choice_1");
     await one.written("chosen: ", DM);
     assert.match((await one.written("chosen: ", DM)).text, /Blue/);
@@ -249,8 +252,12 @@ describe("Slack", () => {
     const { slack } = one;
     slack.fail("chat.postMessage", { status: 429, retryAfter: 1 }, { status: 502 }, { error: "service_unavailable" });
     const began = Date.now();
+    const looks = () => slack.calls.filter(({ args }) => args.include_all_metadata).length;
+    const before = looks();
     slack.say(DM, "be patient");
     await one.written("be patient", DM);
+    // What was refused did not arrive: nobody has to look for it.
+    assert.equal(looks(), before);
     assert.ok(Date.now() - began >= 1000);
     assert.equal(countOf(slack, "be patient"), 1);
   });
@@ -381,6 +388,7 @@ describe("Slack", () => {
   test("a socket that Slack wants to replace is replaced before it closes, and nothing is lost", async () => {
     const { slack } = one;
     const opened = slack.of("apps.connections.open").length;
+    slack.mostConnections = 1;
     for (const [at, reason] of (["warning", "refresh_requested"] as const).entries()) {
       slack.refresh(reason);
       slack.say(DM, `during ${reason}`);
@@ -389,6 +397,7 @@ describe("Slack", () => {
       await until("the old one is gone", () => slack.connections === 1);
       assert.equal(countOf(slack, `during ${reason}`), 1);
     }
+    assert.equal(slack.mostConnections, 2);
   });
 
   test("what was written while the network was gone is read from the history, in order", async () => {
@@ -523,7 +532,7 @@ test("an answer that is streamed grows by edits and ends as it should, short or 
   const short = await one.written("end", DM);
   await until("its last form", () => short.text === `*short* ${"word ".repeat(40)}end`);
   assert.ok(slack.of("chat.update").length > 1);
-  // More than an edit takes as text, then more than it takes in a block.
+  // More than an edit takes as text, then more than it takes in a block. Slack has to refuse neither.
   for (const [name, words] of [
     ["middle", 1200],
     ["long", 5000],
@@ -545,6 +554,21 @@ test("an answer that is streamed grows by edits and ends as it should, short or 
       name,
     );
   }
+  assert.deepEqual(
+    slack.calls.filter(({ error }) => error !== undefined),
+    [],
+  );
+  assert.ok(slack.of("chat.update").some(({ args }) => args.blocks?.includes("the end of middle")));
+});
+
+test("other bots are answered where that is allowed, and we never answer ourselves", async () => {
+  const env = { SLACK_ALLOW_BOTS: "all", SLACK_ALLOW_ALL_USERS: "true", SLACK_FREE_RESPONSE_CHANNELS: GENERAL };
+  await using one = await world({ env });
+  const { slack } = one;
+  slack.say(GENERAL, "beep", { bot: "B0000OTHER" });
+  await one.written("beep", GENERAL);
+  await sleep(500);
+  assert.equal(slack.written().length, 1);
 });
 
 test("a token that Slack refuses is said once, with what to do", async () => {

@@ -9,7 +9,8 @@ type Args = Readonly<Record<string, string>>;
 export interface SlackCall {
   readonly method: string;
   readonly args: Args;
-  readonly at: number;
+  /** What Slack answered, when that was not `ok`. */
+  error?: string;
 }
 
 export interface SlackMessage {
@@ -41,6 +42,8 @@ export type SlackFault =
   | { readonly status: number; readonly retryAfter?: number }
   | { readonly error: string }
   | { readonly lost: "closed" | "silence" };
+
+type Result = { readonly ok: boolean; readonly error?: string } & Readonly<Record<string, unknown>>;
 
 interface Said {
   readonly user?: string;
@@ -76,6 +79,10 @@ export class SlackServer {
   retryMs = 3000;
   /** Sends each event twice. */
   doubles = false;
+  /** How often each file was fetched. */
+  readonly downloads = new Map<string, number>();
+  /** The most connections that were open at once. */
+  mostConnections = 0;
   /** The app may not read files: Slack shows a page to sign in instead. */
   hidesFiles = false;
   /** No hello, no events: the socket opens and is silent. */
@@ -275,6 +282,7 @@ export class SlackServer {
 
   #connected(socket: WebSocket): void {
     this.#sockets.add(socket);
+    this.mostConnections = Math.max(this.mostConnections, this.#sockets.size);
     socket.on("close", () => this.#sockets.delete(socket));
     socket.on("message", (data) => {
       const { envelope_id: id } = JSON.parse(String(data)) as { envelope_id?: string };
@@ -295,7 +303,8 @@ export class SlackServer {
     if (pathname.startsWith("/files/")) return this.#giveFile(pathname, request, response);
     const method = pathname.replace(/^\/api\//, "");
     const args = argsOf(request, body);
-    this.calls.push({ method, args, at: Date.now() });
+    const call: SlackCall = { method, args };
+    this.calls.push(call);
     const fault = this.#faults.get(method)?.shift();
     if (fault && "status" in fault) {
       const wait = fault.retryAfter === undefined ? {} : { "retry-after": String(fault.retryAfter) };
@@ -304,12 +313,13 @@ export class SlackServer {
     }
     if (fault && "error" in fault) return json(response, { ok: false, error: fault.error });
     const result = this.#answer(method, args, request);
+    if (!result.ok) call.error = result.error ?? "";
     if (fault?.lost === "closed") return void response.destroy();
     if (fault?.lost === "silence") return;
     json(response, result);
   }
 
-  #answer(method: string, args: Args, request: IncomingMessage): object {
+  #answer(method: string, args: Args, request: IncomingMessage): Result {
     const offence = request.method === "POST" ? judgeCall(method, args) : "calls with arguments are made by POST";
     if (offence !== null) {
       this.offences.push(offence);
@@ -327,10 +337,10 @@ export class SlackServer {
     return this.#method(method, args, us);
   }
 
-  #method(method: string, args: Args, us: { team: string; user: string; bot: string }): object {
+  #method(method: string, args: Args, us: { team: string; user: string; bot: string }): Result {
     const channel = this.channels.get(args.channel ?? args.channel_id ?? "");
     if ((args.channel ?? args.channel_id) !== undefined && !channel) return { ok: false, error: "channel_not_found" };
-    const ok = (more: object = {}) => ({ ok: true, ...more });
+    const ok = (more: object = {}): Result => ({ ok: true, ...more });
     const message = channel?.messages.find(({ ts }) => ts === (args.ts ?? args.timestamp));
     switch (method) {
       case "auth.test":
@@ -388,7 +398,7 @@ export class SlackServer {
     return { ok: false, error: "unknown_method" };
   }
 
-  #post(channel: SlackChannel | undefined, args: Args, us: { user: string; bot: string }): object {
+  #post(channel: SlackChannel | undefined, args: Args, us: { user: string; bot: string }): Result {
     if (!channel) return { ok: false, error: "channel_not_found" };
     if (channel.is_archived) return { ok: false, error: "is_archived" };
     if (!channel.is_member) return { ok: false, error: "not_in_channel" };
@@ -409,7 +419,7 @@ export class SlackServer {
     return { ok: true, channel: channel.id, ts: message.ts, message };
   }
 
-  #share(channel: SlackChannel | undefined, args: Args, us: { user: string; bot: string }): object {
+  #share(channel: SlackChannel | undefined, args: Args, us: { user: string; bot: string }): Result {
     const files = JSON.parse(args.files ?? "[]") as { id: string; title?: string }[];
     if (files.some(({ id }) => !this.uploads.get(id)?.bytes.length)) return { ok: false, error: "file_not_found" };
     if (!channel) return { ok: true, files };
@@ -422,7 +432,7 @@ export class SlackServer {
     return { ok: true, files: files.map((file) => ({ ...file, shares: {} })) };
   }
 
-  #history(messages: readonly SlackMessage[], channel: SlackChannel | undefined, args: Args): object {
+  #history(messages: readonly SlackMessage[], channel: SlackChannel | undefined, args: Args): Result {
     const inRange = messages.filter(({ ts }) => ts > (args.oldest ?? "0") || ts === args.ts);
     const shown = inRange.map(({ metadata, ...message }) => {
       const replies = channel?.messages.filter(({ thread_ts: of, ts }) => of === message.ts && ts !== of) ?? [];
@@ -436,7 +446,7 @@ export class SlackServer {
     return this.#page(shown, "messages", args);
   }
 
-  #page(all: readonly object[], name: string, args: Args): object {
+  #page(all: readonly object[], name: string, args: Args): Result {
     const from = Number(args.cursor ?? 0);
     const to = from + Number(args.limit ?? 100);
     const more = to < all.length ? { next_cursor: String(to) } : { next_cursor: "" };
@@ -472,6 +482,7 @@ export class SlackServer {
     const upload = this.uploads.get(path.split("/")[2] ?? "");
     const token = /^Bearer (.+)$/.exec(request.headers.authorization ?? "")?.[1] ?? "";
     if (!upload) return void response.writeHead(404).end();
+    this.downloads.set(upload.name, (this.downloads.get(upload.name) ?? 0) + 1);
     // Slack does not refuse: it asks to sign in.
     if (this.hidesFiles || !this.tokens.has(token))
       return void response.end("<!DOCTYPE html><html><title>Sign in</title></html>");

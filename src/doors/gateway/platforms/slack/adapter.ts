@@ -97,7 +97,9 @@ class SlackAdapter implements PlatformAdapter {
   ): Promise<SendResult> {
     if (question.buttons.length === 0) return this.send(target, text, options);
     const blocks = questionBlocks(text, question) as KnownBlock[]; // a part of the package's union
-    return this.#post(target, options.key, { text: toMrkdwn(text), blocks }).finally(() => this.#clearStatus(target));
+    const hadStatus = this.#statuses.has(placeOf(target));
+    const posted = this.#post(target, options.key, { text: toMrkdwn(text), blocks });
+    return posted.finally(() => (hadStatus ? this.#setStatus(target, "") : undefined));
   }
 
   async #post(
@@ -135,9 +137,10 @@ class SlackAdapter implements PlatformAdapter {
   }
 
   /** A message takes the status of its thread away, and the thread is ours to follow. */
-  #wrote({ chatId, threadId }: ChatTarget): void {
+  #wrote(target: ChatTarget): void {
+    const { chatId, threadId } = target;
     if (threadId === undefined) return;
-    this.#forgetStatus(`${chatId}:${threadId}`);
+    this.#forgetStatus(placeOf(target));
     this.#reception.follow(chatId, threadId);
   }
 
@@ -209,21 +212,23 @@ class SlackAdapter implements PlatformAdapter {
   }
 
   async typing(target: ChatTarget): Promise<void> {
-    const { chatId, threadId } = target;
-    if (threadId === undefined || !this.#hasStatus) return;
+    if (target.threadId === undefined || !this.#hasStatus) return;
     const now = this.#host.clock.now();
-    const place = `${chatId}:${threadId}`;
+    const place = placeOf(target);
     const shown = this.#statuses.get(place);
     clearTimeout(shown?.over);
     const isFresh = shown !== undefined && now - shown.since < STATUS_MS;
     const over = setTimeout(() => this.#clearStatus(target), STATUS_OVER_MS).unref();
     this.#statuses.set(place, { since: isFresh ? shown.since : now, over, target });
-    if (!isFresh) await this.#setStatus(target, STATUS);
+    if (isFresh) return;
+    await this.#setStatus(target, STATUS);
+    // A message that was sent meanwhile took away what was not there yet.
+    if (!this.#statuses.has(place)) await this.#setStatus(target, "");
   }
 
   /** While it shows, nobody can write in the thread. */
   async #clearStatus(target: ChatTarget): Promise<void> {
-    if (this.#forgetStatus(`${target.chatId}:${target.threadId}`)) await this.#setStatus(target, "");
+    if (this.#forgetStatus(placeOf(target))) await this.#setStatus(target, "");
   }
 
   #forgetStatus(place: string): boolean {
@@ -255,7 +260,7 @@ class SlackAdapter implements PlatformAdapter {
     await reactions.add({ ...about, name: state === "done" ? "white_check_mark" : "x" }).catch(quietly);
   }
 
-  async findSent(target: ChatTarget, key: string, text: string): Promise<string | null | undefined> {
+  async findSent(target: ChatTarget, key: string, text: string, since?: number): Promise<string | null | undefined> {
     const file = this.#uploads.get(key);
     // Of a file nothing but its id is certain, and that was in the memory of another process.
     if (file === undefined && text.startsWith("[file: ")) return undefined;
@@ -268,7 +273,8 @@ class SlackAdapter implements PlatformAdapter {
     const { workspace, channel } = await this.#web.locate(target.chatId);
     const { conversations } = workspace.client;
     const { threadId } = target;
-    const oldest = slackTime(this.#host.clock.now() - LOOK_BACK_MS);
+    // Another home may have had the same keys before.
+    const oldest = slackTime(since === undefined ? this.#host.clock.now() - LOOK_BACK_MS : since * 1000);
     for (let page = 0, cursor: string | undefined; page < PAGES; page++) {
       const args = { channel, oldest, limit: PAGE, include_all_metadata: true, ...(cursor ? { cursor } : {}) };
       const answer =
@@ -318,6 +324,8 @@ class SlackAdapter implements PlatformAdapter {
     this.#host.log.debug(`slash_commands for the manifest of the Slack app: ${menu}`);
   }
 }
+
+const placeOf = ({ chatId, threadId }: ChatTarget) => `${chatId}:${threadId}`;
 
 const plainText = (text: string) => ({ text: escapeMrkdwn(text), mrkdwn: false });
 

@@ -174,7 +174,6 @@ export class Reception {
     if (isOurs || (user === undefined && botId === undefined)) return null;
     const mentionsUs = mentions(text, workspace.user);
     const isBot = botId !== undefined;
-    if (isBot && !this.#acceptsBot(mentionsUs)) return null;
     const inThread = spoken.threadTs !== undefined && spoken.threadTs !== ts;
     const isDirect = channel.startsWith("D");
     const isFollowed = inThread && this.#isFollowed(spoken, workspace);
@@ -218,11 +217,6 @@ export class Reception {
 
   get #repliesInThread(): boolean {
     return isYes(this.#host.option("reply_in_thread"), true);
-  }
-
-  #acceptsBot(mentionsUs: boolean): boolean {
-    const rule = String(this.#host.option("allow_bots", "SLACK_ALLOW_BOTS") ?? "").toLowerCase();
-    return rule === "all" || (rule === "mentions" && mentionsUs);
   }
 
   async #plain(text: string, workspace: Workspace): Promise<string> {
