@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
+import { DatabaseSync } from "node:sqlite";
 import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { answerTurns, gatewayHome, ModelServer, startGateway, typed, until } from "../support/gateway-rig.ts";
@@ -53,6 +54,34 @@ describe("a webhook platform with its own gateway", () => {
     );
   });
 
+  test("202 is said when a delivery is stored, not before", async (t) => {
+    const { model, home } = await world({ routes: { r: { prompt: "Do {n}" } } }, { WEBHOOK_SECRET: SECRET });
+    const gateway = await startGateway(home);
+    t.after(async () => {
+      await gateway.kill();
+      await model.close();
+      await home[Symbol.asyncDispose]();
+    });
+    const url = await listenerOf(gateway);
+    const store = new DatabaseSync(home.at("state.db"));
+    t.after(() => store.close());
+    store.exec("PRAGMA busy_timeout = 3000; BEGIN IMMEDIATE");
+    let isAnswered = false;
+    const body = '{"n":1}';
+    const reply = post(`${url}/webhooks/r`, body, signed(body, { "x-request-id": "slow" })).finally(() => {
+      isAnswered = true;
+    });
+    await sleep(700);
+    assert.equal(isAnswered, false, "nobody can write into the store yet");
+    store.exec("COMMIT");
+    assert.equal((await reply).status, 202);
+    const rows = store.prepare("SELECT update_id FROM inbox WHERE platform = 'webhook'").all();
+    assert.deepEqual(
+      rows.map((row) => row.update_id),
+      ["r:slow"],
+    );
+  });
+
   for (const [name, webhook, reason] of [
     ["a route without a secret", { routes: { naked: {} } }, /the route naked cannot be used: it has no secret/],
     [
@@ -90,22 +119,27 @@ describe("a webhook platform with its own gateway", () => {
     const twilio = await TwilioServer.start();
     const made = await world({ routes: targets }, { WEBHOOK_SECRET: SECRET, ...twilio.env });
     twilio.stopped.add(NOBODY);
-    const gateway = await startGateway(made.home);
+    let gateway = await startGateway(made.home);
+    let url = await listenerOf(gateway);
+    const restart = async () => {
+      await gateway.kill();
+      gateway = await startGateway(made.home);
+      url = await listenerOf(gateway);
+    };
     const close = async () => {
       await gateway.kill();
       await made.model.close();
       await twilio.close();
       await made.home[Symbol.asyncDispose]();
     };
-    const url = await listenerOf(gateway);
     const send = (route: string, payload: object, id: string = randomUUID()) => {
       const body = JSON.stringify(payload);
       return post(`${url}/webhooks/${route}`, body, signed(body, { "x-request-id": id }));
     };
-    return { ...made, twilio, send, close };
+    return { ...made, twilio, send, restart, close };
   }
 
-  test("the answer goes to another platform where the route says so", { todo: "message.deliver" }, async (t) => {
+  test("the answer goes to another platform where the route says so", async (t) => {
     const { twilio, send, close, model } = await twoPlatforms();
     t.after(close);
     answerTurns(model, () => ({ text: "**Told.**" }));
@@ -116,9 +150,7 @@ describe("a webhook platform with its own gateway", () => {
     await until("a text message", () => twilio.textsTo("+15551230002").length === 1, 5000);
   });
 
-  test("deliver_only sends at once and without a model, once for each delivery", {
-    todo: "host.deliverTo",
-  }, async (t) => {
+  test("deliver_only sends at once and without a model, once for each delivery", async (t) => {
     const { twilio, send, close, model } = await twoPlatforms();
     t.after(close);
     const alert = { host: "db1", text: "a disk of the database server is nearly full" };
@@ -133,7 +165,17 @@ describe("a webhook platform with its own gateway", () => {
     assert.equal(model.requests.length, 0);
   });
 
-  test("deliver_only that fails is 502 and leaves nothing behind", { todo: "host.deliverTo" }, async (t) => {
+  test("deliver_only knows a delivery again after a restart", { todo: "host.deliverTo on disk" }, async (t) => {
+    const { twilio, send, restart, close } = await twoPlatforms();
+    t.after(close);
+    const alert = { host: "db1", text: "down" };
+    assert.equal((await send("alert", alert, "again-1")).json.status, "delivered");
+    await restart();
+    assert.deepEqual((await send("alert", alert, "again-1")).json, { status: "duplicate", delivery_id: "again-1" });
+    assert.equal(twilio.sent.length, 1);
+  });
+
+  test("deliver_only that fails is 502 and leaves nothing behind", async (t) => {
     const { twilio, send, close } = await twoPlatforms();
     t.after(close);
     const first = await send("nobody", { word: "x" }, "n-1");
@@ -145,7 +187,7 @@ describe("a webhook platform with its own gateway", () => {
     assert.equal(twilio.sent.length, 1);
   });
 
-  test("a route that is subscribed while the gateway runs is there at once", { todo: "host.homePath" }, async (t) => {
+  test("a route that is subscribed while the gateway runs is there at once", async (t) => {
     const { model, home } = await world({ routes: { fixed: {} } }, { WEBHOOK_SECRET: SECRET });
     const gateway = await startGateway(home);
     t.after(async () => {
