@@ -1,8 +1,16 @@
 // What the settings of Discord change, each seen through the real gateway.
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
 import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { Garden } from "../support/platforms/discord-garden.ts";
 import type { DiscordChannel } from "../support/platforms/discord-world.ts";
+import type { TempHome } from "../support/temp-home.ts";
+
+async function addVariables(home: TempHome, variables: Readonly<Record<string, string>>): Promise<void> {
+  const lines = Object.entries(variables).map(([name, value]) => `${name}=${value}\n`);
+  await home.write(".env", (await readFile(home.at(".env"), "utf8")) + lines.join(""));
+}
 
 test("lists of channels say where the bot answers, without a mention and without a thread", async (t) => {
   const rooms: Record<string, DiscordChannel> = {};
@@ -16,9 +24,7 @@ test("lists of channels say where the bot answers, without a mention and without
         DISCORD_NO_THREAD_CHANNELS: ids("plain"),
         DISCORD_IGNORED_CHANNELS: ids("ignored"),
       };
-      const { readFile } = await import("node:fs/promises");
-      const lines = Object.entries(lists).map(([name, value]) => `${name}=${value}\n`);
-      await home.write(".env", (await readFile(home.at(".env"), "utf8")) + lines.join(""));
+      await addVariables(home, lists);
     },
   });
   const { discord, alice, bob, call } = garden.echo();
@@ -34,10 +40,11 @@ test("lists of channels say where the bot answers, without a mention and without
   const refused = discord.choose(alice, other, "status");
   const { data } = await discord.until(() => refused.response, "a word about the command");
   assert.match(data?.content ?? "", /disabled in this channel/);
-  await garden.settle();
+  for (const room of [free, plain]) await garden.settle(room);
+  await sleep(500); // the other two rooms answer nobody
   for (const word of ["not for us", "unmentioned", "ignored", "other"])
     assert.deepEqual(garden.asked(`say ${word}`), []);
-  for (const room of [free, plain, ignored, other]) assert.deepEqual(discord.threadsOf(room), []);
+  for (const room of [plain, ignored, other]) assert.deepEqual(discord.threadsOf(room), []);
   assert.deepEqual(discord.violations, []);
 });
 
@@ -64,20 +71,25 @@ test("without mentions, threads and silence towards others everything is answere
 });
 
 test("a bot may talk to us when it mentions us, and a thread may need a mention each time", async (t) => {
+  let free: DiscordChannel | undefined;
   const garden = await Garden.open(t, {
     env: { DISCORD_ALLOW_BOTS: "mentions", DISCORD_ALLOW_ALL_USERS: "1", DISCORD_THREAD_REQUIRE_MENTION: "true" },
+    prepare: async ({ discord, guild, home }) => {
+      free = discord.channel(guild, "free");
+      await addVariables(home, { DISCORD_FREE_RESPONSE_CHANNELS: free.id });
+    },
   });
   const { discord, alice, call } = garden.echo();
-  const room = garden.room();
-  const robot = discord.user("robot", { bot: true });
-  discord.write(robot, room, "say unasked");
+  const [room, robot] = [garden.room(), discord.user("robot", { bot: true })];
+  assert.ok(free);
+  discord.write(robot, free, "say unasked");
+  await garden.settle(free);
   discord.write(robot, room, `${call} say asked`);
   const thread = await discord.until(() => discord.threadsOf(room)[0], "a thread");
   await garden.answer(thread, "asked");
   discord.write(alice, thread, "say among us");
-  discord.write(alice, thread, `${call} say to you`);
-  await garden.answer(thread, "to you");
-  await garden.settle();
+  await sleep(500);
+  await garden.settle(thread);
   for (const word of ["unasked", "among us"]) assert.deepEqual(garden.asked(`say ${word}`), [], word);
   assert.deepEqual(discord.violations, []);
 });
@@ -124,7 +136,7 @@ test("a wrong token ends the platform at once, and says what to do without showi
   const { discord, gateway } = garden;
   const line = await gateway.waitFor(/^\[Discord\] off/);
   assert.match(line, /Discord refused the token in DISCORD_BOT_TOKEN; set a new one: hermes gateway setup/);
-  await new Promise((resolve) => setTimeout(resolve, 800));
+  await sleep(800);
   assert.equal(discord.calls.length, 1, "it is not tried again");
   assert.ok(!gateway.lines.join("\n").includes("wrong.token"));
 });

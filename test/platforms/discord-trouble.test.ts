@@ -4,7 +4,7 @@ import { after, before, beforeEach, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { typed, until } from "../support/gateway-rig.ts";
 import { Garden } from "../support/platforms/discord-garden.ts";
-import type { DiscordFault } from "../support/platforms/discord-server.ts";
+import type { DiscordFault } from "../support/platforms/discord-wire.ts";
 import type { DiscordChannel } from "../support/platforms/discord-world.ts";
 
 const SEND = "POST /channels/{channel_id}/messages";
@@ -49,6 +49,7 @@ describe("a bot on Discord, in trouble", () => {
       if (fault.kind === "rate_limited") {
         const [first, second] = discord.callsTo(SEND).filter(({ body }) => body.content === text);
         assert.deepEqual([first?.status, second?.status, first?.body.nonce], [429, 200, second?.body.nonce]);
+        assert.ok((second?.at ?? 0) - (first?.at ?? 0) >= 700, "it is sent when Discord allows it again");
       }
     });
 
@@ -61,6 +62,23 @@ describe("a bot on Discord, in trouble", () => {
     await garden.settle();
     assert.equal(count("a word for long"), 1);
     discord.nonceSeconds = 300;
+  });
+
+  test("a message is not doubled where the channel cannot be read, as Discord remembers its nonce", async () => {
+    const { discord, alice, model } = garden;
+    model.script({ text: "only one", delay: 500 });
+    discord.write(alice, chat, "speak");
+    await discord.until(() => garden.asked("speak").length > 0, "the turn");
+    discord.socket.hold();
+    discord.fault({ route: SEND, kind: "hang", accepted: true });
+    discord.fault({ route: "GET /channels/{channel_id}/messages", kind: "status", status: 500, times: 6 });
+    await discord.until(
+      () => discord.callsTo(SEND).filter(({ body }) => body.content === "only one").length === 2,
+      "2",
+    );
+    discord.socket.release();
+    await garden.settle();
+    assert.equal(garden.answers(chat).filter((one) => one.includes("only one")).length, 1);
   });
 
   test("an equal answer to another question is sent, although one like it is in the channel", async () => {
@@ -97,7 +115,7 @@ describe("a bot on Discord, in trouble", () => {
     discord.refusals.set(`threads:${room.id}`, 50013);
     discord.write(alice, room, `${call} say unheard`);
     await discord.until(() => discord.callsTo(SEND).some(({ status }) => status === 403), "the refusal");
-    await garden.settle();
+    await sleep(1000);
     const tries = discord
       .callsTo(SEND)
       .filter(({ path, body }) => path.channel_id === room.id && body.content === "unheard");
@@ -169,7 +187,9 @@ describe("a bot on Discord, in trouble", () => {
 
 test("a gateway that was killed reads what was written meanwhile, and answers it once and in order", async (t) => {
   const garden = await Garden.open(t, {
-    prepare: ({ discord, alice }) => void discord.write(alice, discord.dm(alice), "say ancient", { ago: 60_000 }),
+    prepare: ({ discord, alice, guild, call }) => {
+      discord.write(alice, discord.channel(guild, "old"), `${call} say ancient`, { ago: 60_000 });
+    },
   });
   const { discord, alice, bob, call } = garden.echo();
   const [chat, room, quiet] = [discord.dm(alice), garden.room(), garden.room()];

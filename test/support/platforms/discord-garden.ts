@@ -1,6 +1,7 @@
 // A server of Discord with two people and the gateway's bot in it, for the tests of that platform.
+import { setTimeout as sleep } from "node:timers/promises";
 import { gatewayHome, ModelServer, type RunningGateway, startGateway } from "../gateway-rig.ts";
-import type { RecordedRequest, Step } from "../model-server/script.ts";
+import type { RecordedRequest } from "../model-server/script.ts";
 import type { TempHome } from "../temp-home.ts";
 import { DiscordServer } from "./discord-server.ts";
 import type { DiscordChannel, DiscordGuild, DiscordMessage, DiscordUser } from "./discord-world.ts";
@@ -99,14 +100,15 @@ export class Garden {
     return this.discord.until(look, `"${text}" in ${channel.name}; there: ${this.answers(channel).join(" | ")}`);
   }
 
-  /** Says something to the bot in a direct chat, and waits until it has answered: whatever came before has been looked at. */
-  async settle(step?: Step): Promise<void> {
-    if (step) this.model.script(step);
-    const user = this.alice;
-    const chat = this.discord.dm(user);
-    const said = `say settled ${++this.#rooms}`;
-    this.discord.write(user, chat, said);
-    await this.answer(chat, said.slice("say ".length));
+  /** Calls the bot, and waits until it has answered: whatever was written there before has been looked at. */
+  async settle(room: DiscordChannel = this.discord.dm(this.alice)): Promise<void> {
+    const { discord, alice, call } = this;
+    const word = `settled ${++this.#rooms}`;
+    discord.write(alice, room, `${call} say ${word}`);
+    const places = () => [room, ...discord.threadsOf(room).filter(({ name }) => name.includes(word))];
+    await discord.until(() => places().some((place) => this.answers(place).includes(word)), word);
+    // A turn that began beside it has asked the model by now.
+    await sleep(100);
   }
 }
 

@@ -4,6 +4,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import { type Route, requestProblems, responseProblems, routeOf } from "./discord-rules.ts";
 import { DiscordSocket } from "./discord-socket.ts";
+import { answer, type DiscordFault, type Fields, type RequestBody, readBody, spoil } from "./discord-wire.ts";
 import {
   type DiscordChannel,
   type DiscordFile,
@@ -18,17 +19,9 @@ export interface DiscordCall {
   readonly path: Readonly<Record<string, string>>;
   readonly query: Readonly<Record<string, string>>;
   readonly body: Readonly<Record<string, unknown>>;
+  /** In milliseconds. */
+  readonly at: number;
   status: number;
-}
-
-/** What goes wrong with the next requests of a route. `accepted`: it is done all the same. */
-export interface DiscordFault {
-  readonly route: string;
-  readonly kind: "rate_limited" | "status" | "hang" | "reset";
-  readonly times?: number;
-  readonly accepted?: boolean;
-  readonly status?: number;
-  readonly retryAfter?: number;
 }
 
 /** What somebody chose in a menu or pressed, and what the bot said to it. */
@@ -51,11 +44,10 @@ class Refusal extends Error {
   }
 }
 
-interface Request {
+interface Request extends RequestBody {
   readonly route: Route;
   readonly query: URLSearchParams;
-  readonly body: Readonly<Record<string, unknown>>;
-  readonly files: readonly { readonly name: string; readonly bytes: Buffer; readonly contentType: string }[];
+  readonly body: Fields;
 }
 
 const ANSWER_MS = 3000;
@@ -203,22 +195,22 @@ export class DiscordServer extends DiscordWorld {
     const type = incoming.headers["content-type"] ?? "";
     const { body, files } = await readBody(Buffer.concat(chunks), type);
     const query = Object.fromEntries(url.searchParams);
-    const call: DiscordCall = { route: route.name, path: route.path, query, body: body ?? {}, status: 0 };
+    const at = Date.now();
+    const call: DiscordCall = { route: route.name, path: route.path, query, body: body ?? {}, at, status: 0 };
     this.calls.push(call);
     const fault = this.#faults.find((one) => one.route === route.name && one.left > 0);
     if (fault) fault.left -= 1;
     try {
-      if (!fault || fault.accepted) {
-        this.#judge(route, incoming, url.searchParams, body, type);
-        const request = { route, query: url.searchParams, body: body ?? {}, files };
-        const [status, value] = this.#do(request);
-        if (fault) return this.#spoil(fault, response, call);
-        const wrong = responseProblems(route, status, value);
-        for (const problem of wrong) this.violations.push(`answer to ${route.name}: ${problem}`);
-        call.status = status;
-        return answer(response, status, value);
+      this.#judge(route, incoming, url.searchParams, body, type);
+      if (fault && !fault.accepted) {
+        call.status = spoil(fault, response);
+        return;
       }
-      return this.#spoil(fault, response, call);
+      const [status, value] = this.#do({ route, query: url.searchParams, body: body ?? {}, files });
+      for (const problem of responseProblems(route, status, value))
+        this.violations.push(`answer to ${route.name}: ${problem}`);
+      call.status = fault ? spoil(fault, response) : status;
+      if (!fault) answer(response, status, value);
     } catch (error) {
       const { status, code, message } = error instanceof Refusal ? error : new Refusal(500, 0, String(error));
       call.status = status;
@@ -237,23 +229,6 @@ export class DiscordServer extends DiscordWorld {
     if (problems.length === 0) return;
     this.violations.push(...problems.map((problem) => `${route.name}: ${problem}`));
     throw new Refusal(400, 50035, `Invalid Form Body\n${problems.join("\n")}`);
-  }
-
-  #spoil({ kind, status = 502, retryAfter = 1 }: DiscordFault, response: ServerResponse, call: DiscordCall): void {
-    call.status = kind === "status" ? status : kind === "rate_limited" ? 429 : 0;
-    if (kind === "hang") return;
-    if (kind === "reset") {
-      response.destroy();
-      return;
-    }
-    if (kind === "status") {
-      response.writeHead(status, { "content-type": "text/html" });
-      response.end("<html>error</html>");
-      return;
-    }
-    const headers = { "retry-after": String(retryAfter), "x-ratelimit-scope": "user" };
-    const body = { message: "You are being rate limited.", retry_after: retryAfter, global: false };
-    answer(response, 429, body, headers);
   }
 
   #sendFile(response: ServerResponse, id: string): void {
@@ -474,26 +449,3 @@ function withIds(components: unknown): readonly unknown[] {
 }
 
 const callLine = ({ route, path, status }: DiscordCall) => `${status} ${route} ${JSON.stringify(path)}`;
-
-async function readBody(
-  bytes: Buffer,
-  type: string,
-): Promise<{ body: Request["body"] | undefined; files: Request["files"] }> {
-  if (bytes.length === 0) return { body: undefined, files: [] };
-  if (!type.startsWith("multipart/")) return { body: JSON.parse(String(bytes)), files: [] };
-  const form = await new Response(new Uint8Array(bytes), { headers: { "content-type": type } }).formData();
-  const files: Request["files"][number][] = [];
-  for (const [key, value] of form)
-    if (typeof value !== "string" && /^files\[\d\]$/.test(key))
-      files.push({ name: value.name, bytes: Buffer.from(await value.arrayBuffer()), contentType: value.type });
-  return { body: JSON.parse(String(form.get("payload_json") ?? "{}")), files };
-}
-
-function answer(response: ServerResponse, status: number, body: unknown, headers: Record<string, string> = {}): void {
-  response.writeHead(status, {
-    ...{ "x-ratelimit-limit": "5", "x-ratelimit-remaining": "4", "x-ratelimit-reset-after": "1" },
-    ...(body === undefined ? {} : { "content-type": "application/json" }),
-    ...headers,
-  });
-  response.end(body === undefined ? undefined : JSON.stringify(body));
-}

@@ -20,6 +20,8 @@ const PAGE = 50;
 /** Our clock and theirs may differ by so much. */
 const SKEW_SECONDS = 30;
 const DEFAULT_LOOK_SECONDS = 3600;
+/** "A few minutes", says Discord. */
+const NONCE_SECONDS = 120;
 const BUTTON = { primary: 1, secondary: 2, danger: 4 } as const;
 
 export class Sending {
@@ -125,7 +127,8 @@ export class Sending {
       return null;
     } catch (error) {
       this.#host.log.warn(`cannot look for a sent message in the channel ${channel}: ${messageOf(error)}`);
-      return undefined;
+      // While Discord remembers the nonce a repeat is as good as a look.
+      return now - from < NONCE_SECONDS ? null : undefined;
     }
   }
 
