@@ -310,8 +310,8 @@ describe("Matrix", () => {
   test("a message that was accepted and not confirmed is not there twice", async () => {
     const { server, model, dm } = one;
     answerTurns(model, () => ({ text: "only once please" }));
-    server.web.faults.push({ on: /PUT .*\/send\/m.room.message/, what: "lose answer" });
-    server.web.faults.push({ on: /PUT .*\/send\/m.room.message/, what: "hang" });
+    const on = ({ method, body }: { method: string; body: Buffer }) => method === "PUT" && body.includes("only once");
+    server.web.faults.push({ on, what: "lose answer" }, { on, what: "hang" });
     server.say(dm, ANN, "unsure");
     const sends = () =>
       server.web.callsOf(/PUT .*\/send\/m.room.message/).filter(({ body }) => body.includes("only once"));
@@ -331,8 +331,8 @@ describe("Matrix", () => {
       status: 429,
       body: { errcode: "M_LIMIT_EXCEEDED", error: "Too Many Requests", retry_after_ms: 400 },
     };
-    server.web.faults.push({ on: /PUT .*\/send\/m.room.message/, what: limit });
-    server.web.faults.push({ on: /PUT .*\/send\/m.room.message/, what: { status: 502, body: "Bad Gateway" } });
+    const on = ({ method, body }: { method: string; body: Buffer }) => method === "PUT" && body.includes("in spite");
+    server.web.faults.push({ on, what: limit }, { on, what: { status: 502, body: "Bad Gateway" } });
     server.say(dm, ANN, "try hard");
     await one.written("in spite of all");
     assert.equal(bodies(server, dm).filter((body) => body.includes("in spite")).length, 1);

@@ -238,8 +238,8 @@ describe("Signal", () => {
   test("an answer whose fate is unknown is sent once more with a mark, and no more", async () => {
     const { server, model } = one;
     answerTurns(model, () => ({ text: "did it arrive" }));
-    const isSend = ({ json }: { json: Readonly<Record<string, unknown>> }) => json.method === "send";
-    server.web.faults.push({ on: isSend, what: "lose answer" }, { on: isSend, what: "hang" });
+    const on = ({ body }: { body: Buffer }) => body.includes("did it arrive");
+    server.web.faults.push({ on, what: "lose answer" }, { on, what: "hang" });
     server.say(ANN, "unsure");
     await until("it came with a mark", () => count(server, "(recovered) did it arrive") === 1);
     await sleep(1500);
