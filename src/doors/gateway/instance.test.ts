@@ -45,7 +45,9 @@ function start(t: TestContext, dir: string, args: readonly string[] = [], env: R
     text += chunk;
   });
   const code = once(child, "close").then(([number]: (number | null)[]) => number ?? null);
+  const late = setTimeout(() => child.kill("SIGKILL"), 60_000);
   t.after(async () => {
+    clearTimeout(late);
     child.kill("SIGKILL");
     await code;
   });
@@ -149,6 +151,7 @@ test("a gateway whose pid file was removed is found by its lock and its state fi
   await first.said("took");
   const named = await json(at("gateway.pid"));
   await rm(at("gateway.pid"));
+  await assert.rejects(takeInstance(mine, { clock }), /another process holds its lock/);
   await writeFile(at("gateway_state.json"), JSON.stringify({ ...named, gateway_state: "running" }));
   await assert.rejects(takeInstance(mine, { clock }), new RegExp(`process ${first.pid}`));
   await writeFile(at("gateway_state.json"), JSON.stringify({ ...named, gateway_state: "stopped" }));

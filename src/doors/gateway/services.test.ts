@@ -93,7 +93,8 @@ test("systemd itself finds nothing wrong with the units, whatever letters a path
     `${checked.stdout}${checked.stderr}`,
     /hermes-gateway[^\n]*(?:Unknown|Invalid|Failed to parse|not executable)/i,
   );
-  assert.ok((await readFile(path, "utf8")).includes('Environment="HERMES_HOME='));
+  const folder = '50%% of \\"my\\" $HOME/.hermes';
+  assert.ok((await readFile(path, "utf8")).includes(`Environment="HERMES_HOME=${tree.at(folder)}"`));
 });
 
 test("--system writes a unit of the machine for this user", async (t) => {
