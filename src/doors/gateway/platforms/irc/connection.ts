@@ -102,7 +102,7 @@ export class IrcConnection {
   #begin(): void {
     const { serverPassword } = this.#settings;
     this.write("CAP LS 302");
-    if (serverPassword !== "") this.write(`PASS ${serverPassword}`);
+    if (serverPassword !== "") this.write(`PASS :${serverPassword}`);
     this.write(`NICK ${this.#nick}`);
     const user = this.#settings.nick.replace(/[^a-z0-9]/gi, "").slice(0, 9) || "hermes";
     this.write(`USER ${user} 0 * :Hermes`);
@@ -230,6 +230,13 @@ export class IrcConnection {
         { retryable: false, cause: error },
       );
     const reason = this.#farewell || messageOf(error);
+    // Some say so by number, others only when they hang up.
+    if (!this.#isReady && /\bpassword\b/i.test(this.#farewell))
+      return new PlatformError(
+        "auth",
+        `${host} refused the password of the server (${reason}); check IRC_SERVER_PASSWORD`,
+        { retryable: false, cause: error },
+      );
     return new PlatformError("connection", `${host}:${port} cannot be reached: ${reason}`, {
       retryable: true,
       cause: error,
