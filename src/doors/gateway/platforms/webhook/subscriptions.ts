@@ -64,7 +64,7 @@ async function stampOf(path: string): Promise<string> {
 }
 
 /** An empty table when there is no file; rejects with a `UserError` when it is not one of ours. */
-export async function readSubscriptions(path: string): Promise<Json> {
+async function readSubscriptions(path: string): Promise<Json> {
   let text: string;
   try {
     text = await readFile(path, "utf8");
@@ -78,7 +78,7 @@ export async function readSubscriptions(path: string): Promise<Json> {
 }
 
 /** What a person says about a new route. */
-export interface Subscription {
+interface Subscription {
   readonly name: string;
   readonly description?: string;
   readonly events?: readonly string[];

@@ -38,10 +38,13 @@ export function whatsappText(markdown: string): string {
 }
 
 function marked(line: string): string {
-  const [, start = "", rest = ""] = /^([ \t]*(?:>[ \t]?)*)([^\n]*)$/.exec(line) ?? [];
-  const [, heading] = /^#{1,6}[ \t]+(.+)$/.exec(rest) ?? [];
-  if (heading !== undefined)
-    return start + bold(render(parseInline(heading.replace(/(?<!#)#+$/, "").trim()), "strong"));
+  const [start = ""] = /^[ \t]*(?:>[ \t]?)*/.exec(line) ?? [];
+  const rest = line.slice(start.length);
+  const [heading = ""] = /^#{1,6}[ \t]+/.exec(rest) ?? [];
+  if (heading !== "") {
+    const title = rest.slice(heading.length).replace(/(?<!#)#+$/, "");
+    return start + bold(render(parseInline(title.trim()), "strong"));
+  }
   const [bullet = ""] = /^(?:[*+-]|\d{1,9}[.)])[ \t]+/.exec(rest) ?? [];
   return start + bullet.replace(/^[*+]/, "-") + render(parseInline(rest.slice(bullet.length)));
 }
