@@ -51,6 +51,8 @@ export interface OpenAgent {
   readonly skills: AgentSkills | null;
   /** Null where there is none in this conversation. */
   readonly memory: Memory | null;
+  /** The folder its commands begin in. */
+  readonly cwd: string;
   /** Tools of this conversation, sorted. */
   readonly toolNames: readonly string[];
   /** The tool list as it is sent. */
@@ -178,6 +180,10 @@ export class Opened implements OpenAgent {
       ...(found?.notes ?? []),
       ...parts.notes,
     ];
+  }
+
+  get cwd(): string {
+    return this.#parts.cwd;
   }
 
   get toolNames(): readonly string[] {

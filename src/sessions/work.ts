@@ -136,6 +136,8 @@ export interface Finish {
   /** The last messages of the turn. */
   readonly append: readonly TimedMessage[];
   readonly done: readonly { readonly id: number; readonly outcome: InboxOutcome }[];
+  /** Rows that came in meanwhile and became part of the turn; nobody has begun them. */
+  readonly joined?: readonly number[];
   readonly outbox: readonly OutboxPart[];
   readonly route?: { readonly scope: string } & Pick<Route, "sessionKey" | "entry">;
 }
@@ -194,7 +196,7 @@ export interface WorkStore {
   asked(lease: LaneToken, ids: readonly number[]): Promise<number>;
   /** A planned stop is no attempt. */
   unasked(lease: LaneToken, ids: readonly number[]): Promise<void>;
-  /** Also of rows that joined the turn and belong to no conversation yet. Answers with the ids of what was appended. */
+  /** Answers with the ids of what was appended. */
   finish(lease: LaneToken, end: Finish): Promise<readonly number[]>;
   /** Rows that end without a turn, with their reply if there is one. Rows that ended already are left alone; answers with those that did now. */
   settle(
@@ -213,6 +215,8 @@ export interface WorkStore {
   sending(id: number, lease: BotLease): Promise<boolean>;
   settleSend(id: number, outcome: SendOutcome, lease: BotLease): Promise<void>;
   outboxRow(id: number): Promise<OutboxRow | null>;
+  /** Whether a message of the platform is one that we sent. */
+  wasSent(platform: string, account: string, messageId: string): Promise<boolean>;
   /** When the next part of an account may be sent; null when none waits. */
   nextDue(platform: string, account: string): Promise<number | null>;
 

@@ -157,6 +157,8 @@ export class Delivery {
         if (this.#now - row.createdAt > GIVE_UP_SECONDS) return { type: "dead", error };
         return { ...again, afterSeconds: this.#backoff(row.attempts) };
       case "refused":
+        // The message that was streamed is gone, or too old to be changed: the answer is not.
+        if (payload.type === "edit") return { ...again, payload: withText(payload, (text) => text) };
         return { type: "dead", error };
       case "unknown":
         return this.#unknown(row, error);
@@ -207,6 +209,7 @@ function textOf(payload: Payload): string {
 
 function withText(payload: Payload, change: (text: string) => string): Payload {
   if (payload.type === "file") return payload;
-  if (payload.type === "edit") return { type: "text", text: change(payload.text) };
+  const { recovered = false, plain = false, important = false } = payload;
+  if (payload.type === "edit") return { type: "text", text: change(payload.text), recovered, plain, important };
   return { ...payload, text: change(payload.text) };
 }

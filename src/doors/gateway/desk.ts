@@ -3,8 +3,9 @@
 import type { Logger } from "../../home/log.ts";
 import type { Clock } from "../../kit/clock.ts";
 import type { InboxRow } from "../../sessions/work.ts";
+import { type QueuedMessage, targetOf } from "./reply.ts";
 import type { CommandDesk } from "./surface.ts";
-import { ChatTurn, type Interruption, type QueuedMessage, type TurnPorts, targetOf } from "./turn.ts";
+import { ChatTurn, type Interruption, type TurnPorts } from "./turn.ts";
 
 const ACK_MS = 30_000;
 const LONGEST_CHAIN = 3;

@@ -1,31 +1,32 @@
 // The gateway: bots on one side, conversations on the other, and between them what waits in the store.
-import { BackgroundTasks } from "../../agent/background.ts";
+import { type BackgroundReport, BackgroundTasks } from "../../agent/background.ts";
 import type { OpenAgent } from "../../agent/opened.ts";
 import type { OpenHome } from "../../home/open.ts";
 import type { Clock } from "../../kit/clock.ts";
 import { newHolder } from "../../sessions/lanes.ts";
 import type { SessionStore } from "../../sessions/store.ts";
-import type { OutboxRow, WorkStore } from "../../sessions/work.ts";
-import type { ChatMessage, ChatTarget, PlatformEntry, SendResult } from "./contract.ts";
+import type { WorkStore } from "../../sessions/work.ts";
+import type { ChatMessage, PlatformEntry, SendResult } from "./contract.ts";
 import { Conversations } from "./conversations.ts";
-import type { Payload } from "./delivery.ts";
 import { Desk } from "./desk.ts";
 import type { Ending } from "./ending.ts";
 import { ChatHooks } from "./hooks.ts";
 import { Inbound } from "./inbound.ts";
-import { lockBot, noteRestart, stateDirOf, takeRestartNote } from "./instance.ts";
+import { lockBot, noteRestart, stateDirOf } from "./instance.ts";
 import { Link, type LinkStatus } from "./link.ts";
 import { chatFiles, readUserInput } from "./media-in.ts";
+import { Notices } from "./notices.ts";
 import { loadPackage } from "./packages.ts";
 import { Pairing } from "./pairing.ts";
 import { allPlatforms } from "./platform-list.ts";
 import { Questions } from "./questions.ts";
+import { type Bot, type QueuedMessage, targetOf } from "./reply.ts";
 import { Routes } from "./routes.ts";
 import { Sender } from "./send.ts";
 import { GatewaySettings } from "./settings.ts";
 import { CommandDesk, type GatewayControls } from "./surface.ts";
 import { writeDirectory } from "./targets.ts";
-import { type Bot, type QueuedMessage, type TurnPorts, targetOf } from "./turn.ts";
+import type { TurnPorts } from "./turn.ts";
 
 export interface GatewayRun {
   readonly home: OpenHome;
@@ -73,12 +74,12 @@ class Gateway {
   readonly #sender: Sender;
   readonly #commands: CommandDesk;
   readonly #hooks: ChatHooks;
+  readonly #notices: Notices;
   readonly #background: BackgroundTasks;
   /** Whose background prompt it is. */
   readonly #backgroundOf = new Map<string, { readonly key: string; readonly message: QueuedMessage }>();
   readonly #over = new AbortController();
   readonly #warnings: string[] = [];
-  #notices = 0;
 
   static async open(run: GatewayRun): Promise<Gateway> {
     const { home, store, clock } = run;
@@ -110,7 +111,11 @@ class Gateway {
     this.#routes = routes;
     this.#hooks = hooks;
     this.#entries = new Map(parts.entries.map((entry) => [entry.name, entry]));
-    this.#background = new BackgroundTasks({ clock, onReport: (report) => void this.#reportBackground(report) });
+    this.#background = new BackgroundTasks({ clock, onReport: (report) => this.#reportBackground(report) });
+    this.#notices = new Notices({
+      ...{ home, settings, work, routes, clock, log },
+      link: (name) => this.#links.get(name),
+    });
     this.#conversations = new Conversations({
       ...{ settings, store, routes, clock, log, cwd },
       platform: (name) => this.#entry(name),
@@ -119,7 +124,7 @@ class Gateway {
         deliver: (request) => this.#sender.deliver({ ...request, origin: source }),
         list: (platform) => this.#sender.list(platform),
       }),
-      follow: (key, conversation) => void this.#follow(key, conversation),
+      follow: (key, conversation) => void this.#notices.follow(key, conversation),
       ended: async (entry, reason) => {
         const { platform, user_id } = entry.origin ?? {};
         const { session_id, session_key } = entry;
@@ -145,7 +150,9 @@ class Gateway {
     const files = chatFiles(home, clock);
     const ports: TurnPorts = {
       ...{ settings, work, store, routes, conversations: this.#conversations, questions: this.#questions, clock, log },
-      readInput: (messages, options) => readUserInput(messages, { home, clock, log, ...options }),
+      readInput: (messages, options) =>
+        readUserInput(messages, { home, clock, log, isOurs: (message) => this.#isOurs(message), ...options }),
+      download: files.download,
       bot: (platform) => this.#bot(platform),
       elsewhere: async (target, source) => {
         const chats = await this.#sender.resolve(target, source);
@@ -203,7 +210,7 @@ class Gateway {
     this.#run.state({ gateway_state: connected.length > 0 ? "running" : "degraded", warnings: this.#warnings });
     out(`[Gateway] ready: ${connected.length > 0 ? connected.join(", ") : `none connected, ${retrying} retrying`}`);
     this.#hooks.fire("gateway:startup", { platforms: connected });
-    await this.#greetRequester();
+    await this.#notices.back();
     this.#desk.open(this.#commands);
     void this.#watch("expiry", ["expiry_first", "expiry_every"], () => this.#conversations.expire());
     void this.#watch("idle agents", ["expiry_every", "expiry_every"], () => this.#conversations.sweep());
@@ -239,7 +246,7 @@ class Gateway {
         say: (line) => out(`[${entry.label}] ${line}`),
         changed: () => this.#publish(),
         commands: () => this.#commands.menu().map(({ name, description }) => ({ name, description })),
-        undeliverable: (row, error) => void this.#undeliverable(row, error),
+        undeliverable: (row, error) => void this.#notices.undeliverable(row, error),
       });
       this.#links.set(entry.name, link);
     }
@@ -309,21 +316,13 @@ class Gateway {
     }
   }
 
-  async #greetRequester(): Promise<void> {
-    const who = await takeRestartNote(this.#run.home);
-    const link = who && this.#links.get(who.platform);
-    if (!who || !link) return;
-    const target = { chatId: who.chat_id, ...(who.thread_id ? { threadId: who.thread_id } : {}) };
-    await this.#tell(link, target, `notice:back:${this.#run.clock.now()}`, "I am back.");
-  }
-
   async #end(ending: Ending): Promise<number> {
     const { out, state, home } = this.#run;
     const turns = this.#desk.running.length;
     const isRestart = ending.type === "restart";
     out(`[Gateway] stopping: ${ending.why}, ${turns} turn${turns === 1 ? "" : "s"} running`);
     state({ gateway_state: "draining", restart_requested: isRestart, exit_reason: ending.why });
-    await this.#announceEnd(isRestart);
+    await this.#notices.ending(this.#desk.running, isRestart);
     const seconds = Number(home.env("HERMES_RESTART_DRAIN_TIMEOUT") ?? home.config().agent.restart_drain_timeout);
     const cut = await this.#desk.drain(seconds * 1000, isRestart ? "restart" : "shutdown");
     await this.#close();
@@ -331,22 +330,6 @@ class Gateway {
     state({ gateway_state: "stopped", exit_reason: ending.why });
     out("[Gateway] stopped");
     return ending.exitCode;
-  }
-
-  /** Once for each chat with a running turn. What waits is marked for the original, which reads the entries. */
-  async #announceEnd(isRestart: boolean): Promise<void> {
-    const { clock } = this.#run;
-    for (const turn of this.#desk.running) {
-      const { platform } = turn.source;
-      const link = this.#links.get(platform);
-      const wants = this.#settings.platform(platform).extra.gateway_restart_notification !== false;
-      const entry = await this.#routes.get(turn.key);
-      const resume_reason = isRestart ? "restart_timeout" : "shutdown_timeout";
-      if (entry) await this.#routes.put({ ...entry, resume_pending: true, resume_reason });
-      if (!link || !wants) continue;
-      const text = `The gateway ${isRestart ? "restarts" : "stops"}; I finish this first if I can, and go on with it afterwards if not.`;
-      await this.#tell(link, turn.place.target, `notice:drain:${turn.key}:${clock.now()}`, text);
-    }
   }
 
   async #close(): Promise<void> {
@@ -382,59 +365,10 @@ class Gateway {
     }
   }
 
-  /** What an agent says outside of its turns: what it learned, what ended in the background. */
-  async #follow(key: string, { agent }: OpenAgent): Promise<void> {
-    for await (const event of agent.notices) {
-      if (event.type !== "notice") continue;
-      const entry = await this.#routes.get(key);
-      const link = entry?.origin && this.#links.get(entry.origin.platform);
-      if (!entry?.origin || !link) continue;
-      const text = event.kind === "review" && !event.text.startsWith("💾") ? `💾 ${event.text}` : event.text;
-      await this.#tell(
-        link,
-        targetOf({ source: entry.origin }),
-        `notice:${agent.sessionId}:${event.seq}:${this.#notices++}`,
-        text,
-      );
-    }
-  }
-
-  async #reportBackground({
-    id,
-    status,
-    text,
-  }: {
-    readonly id: string;
-    readonly status: string;
-    readonly text: string;
-  }) {
-    const owner = this.#backgroundOf.get(id);
-    this.#backgroundOf.delete(id);
-    const link = owner && this.#links.get(owner.message.source.platform);
-    if (!owner || !link) return;
-    await this.#tell(
-      link,
-      targetOf(owner.message),
-      `notice:${id}`,
-      `${status === "done" ? "✅" : "⚠️"} ${id}\n\n${text}`,
-    );
-  }
-
-  /** A message that cannot be sent is told once in the chat, if the chat can be reached. */
-  async #undeliverable(row: OutboxRow, error: string): Promise<void> {
-    const { home } = this.#run;
-    home.log.child("gateway").warn(`a message to ${row.platform} could not be delivered: ${error}`);
-    const link = this.#links.get(row.platform);
-    if (!link || row.cause.startsWith("notice:")) return;
-    const text = `A message could not be delivered: ${error}`;
-    await this.#tell(link, row.target as ChatTarget, `notice:dead:${row.id}`, text); // written by us
-  }
-
-  async #tell(link: Link, target: ChatTarget, cause: string, text: string): Promise<void> {
-    const payload: Payload = { type: "text", text: this.#run.home.redact(text) };
-    const { entry, account } = link;
-    await this.#work.promise([{ cause, part: 0, platform: entry.name, account, target, payload }]);
-    link.wake();
+  #reportBackground(report: BackgroundReport): void {
+    const owner = this.#backgroundOf.get(report.id);
+    this.#backgroundOf.delete(report.id);
+    if (owner) void this.#notices.background(report, owner.message);
   }
 
   #controls(): GatewayControls {
@@ -499,6 +433,12 @@ class Gateway {
     return result;
   }
   readonly #handedOn = new Set<string>();
+
+  /** Whether a message answers one that we sent there. */
+  async #isOurs({ source, replyTo }: ChatMessage): Promise<boolean> {
+    if (replyTo === undefined) return false;
+    return this.#work.wasSent(source.platform, this.#bot(source.platform).account, replyTo.messageId);
+  }
 
   #startBackground(key: string, prompt: string, message: QueuedMessage, conversation: OpenAgent) {
     const request = this.#conversations.requestNow(key, message);

@@ -7,9 +7,9 @@ import { type ChatSource, sessionKeyOf } from "./chat.ts";
 import type { AdapterHost, ButtonPress, ChatMessage, PlatformEntry, SendResult } from "./contract.ts";
 import type { Pairing } from "./pairing.ts";
 import type { Questions } from "./questions.ts";
+import { targetOf } from "./reply.ts";
 import type { Routes } from "./routes.ts";
 import type { GatewaySettings } from "./settings.ts";
-import { targetOf } from "./turn.ts";
 
 interface InboundOptions {
   readonly settings: GatewaySettings;

@@ -15,8 +15,9 @@ import { composeAnswer } from "./answer.ts";
 import { type ChatSource, isShared } from "./chat.ts";
 import type { Desk } from "./desk.ts";
 import type { AskedPlace } from "./questions.ts";
+import { type QueuedMessage, targetOf } from "./reply.ts";
 import { localIso } from "./routes.ts";
-import { type QueuedMessage, type TurnPorts, targetOf } from "./turn.ts";
+import type { TurnPorts } from "./turn.ts";
 
 /** What commands may do to the gateway itself. */
 export interface GatewayControls {

@@ -4,29 +4,17 @@
 import type { AgentEvent, TurnOutcome } from "../../agent/events.ts";
 import type { OpenAgent } from "../../agent/opened.ts";
 import { type TurnRecord, WithdrawnError } from "../../agent/turn-kit.ts";
-import type { Logger } from "../../home/log.ts";
-import type { Clock } from "../../kit/clock.ts";
 import { messageOf } from "../../kit/errors.ts";
 import type { UserInput } from "../../llm/messages.ts";
 import type { LaneToken, SessionStore } from "../../sessions/store.ts";
-import type { InboxRow, OutboxPart, WorkStore } from "../../sessions/work.ts";
-import { composeAnswer, plainFailure } from "./answer.ts";
+import type { InboxRow } from "../../sessions/work.ts";
+import { withReferences } from "../typed-input.ts";
 import { type ChatSource, isShared } from "./chat.ts";
-import type { ChatMessage, ChatTarget, PlatformAdapter, PlatformEntry } from "./contract.ts";
+import type { ChatMessage } from "./contract.ts";
 import type { Borrowed, Conversations } from "./conversations.ts";
-import type { Payload } from "./delivery.ts";
-import { LiveReply } from "./live.ts";
 import type { AskedPlace, Questions } from "./questions.ts";
+import { type Bot, type QueuedMessage, Reply, type ReplyPorts } from "./reply.ts";
 import { type ChatEntry, localIso, type Routes } from "./routes.ts";
-import type { GatewaySettings } from "./settings.ts";
-
-/** What waits in the inbox as a message. */
-export type QueuedMessage = ChatMessage & {
-  /** Typed behind `/queue`: a turn of its own, whatever else waits. */
-  readonly queued?: boolean;
-  /** What is stored in place of the text, when a command made it longer. */
-  readonly shownAs?: string;
-};
 
 /** Why a turn is cut off. Control signals: no model ever reads them. */
 export type Interruption = "newer" | "stop" | "new" | "timeout" | "shutdown" | "restart";
@@ -41,9 +29,7 @@ const REASONS: Readonly<Record<Interruption, string>> = {
 };
 
 /** What the turns of a gateway share. */
-export interface TurnPorts {
-  readonly settings: GatewaySettings;
-  readonly work: WorkStore;
+export interface TurnPorts extends ReplyPorts {
   readonly store: SessionStore;
   readonly routes: Routes;
   readonly conversations: Conversations;
@@ -53,29 +39,8 @@ export interface TurnPorts {
     messages: readonly QueuedMessage[],
     options: { readonly shared: boolean; readonly foreign: boolean; readonly conversation: OpenAgent },
   ): Promise<UserInput & { readonly outside: readonly string[] }>;
-  readonly clock: Clock;
-  readonly log: Logger;
-  bot(platform: string): Bot;
-  /** Where an answer goes that is not for the chat it came from. Rejects with what is wrong with the target. */
-  elsewhere(target: string, source: ChatSource): Promise<readonly Destination[]>;
   isAllowed(message: ChatMessage): Promise<boolean>;
-  /** Something was promised in the name of a bot. */
-  wake(platform: string): void;
   event(name: "agent:start" | "agent:step" | "agent:end", payload: Readonly<Record<string, unknown>>): void;
-}
-
-export interface Bot {
-  readonly entry: PlatformEntry;
-  readonly account: string;
-  /** Null while it is not connected: what is said then waits in the outbox. */
-  readonly adapter: PlatformAdapter | null;
-}
-
-/** A chat to write to, and the bot that does it. */
-export interface Destination {
-  readonly entry: PlatformEntry;
-  readonly account: string;
-  readonly target: ChatTarget;
 }
 
 const MOST_ATTEMPTS = 3;
@@ -98,7 +63,7 @@ export class ChatTurn {
   readonly #joined: InboxRow[] = [];
   #why: Interruption | null = null;
   #borrowed: Borrowed | null = null;
-  #live: LiveReply | null = null;
+  readonly #reply: Reply;
   #finished = false;
 
   constructor(key: string, rows: readonly InboxRow[], ports: TurnPorts) {
@@ -106,6 +71,7 @@ export class ChatTurn {
     this.rows = rows;
     this.#ports = ports;
     this.#messages = rows.map(({ event }) => event as QueuedMessage); // written by us
+    this.#reply = new Reply(this.#last, rows[0]?.id ?? 0, ports);
     this.startedAt = ports.clock.now();
   }
 
@@ -127,7 +93,7 @@ export class ChatTurn {
     const { settings } = this.#ports;
     const { source } = this;
     return {
-      ...{ key: this.key, source, target: this.#target, platform: entry.name, account },
+      ...{ key: this.key, source, target: this.#reply.target, platform: entry.name, account },
       shared: isShared(source, settings.sharing),
     };
   }
@@ -207,7 +173,7 @@ export class ChatTurn {
   async #settle(outcome: "refused" | "dead" | "told" | "failed", text?: string, entry?: ChatEntry): Promise<void> {
     const { work, routes } = this.#ports;
     const ids = this.rows.map(({ id }) => id);
-    const outbox = text === undefined ? [] : this.#parts([{ type: "text", text, important: true }]);
+    const outbox = text === undefined ? [] : this.#reply.parts([{ type: "text", text, important: true }]);
     await work.settle(ids, outcome, { outbox, ...(entry ? { route: routes.asRoute(entry) } : {}) });
     this.#finished = true;
     this.#ports.wake(this.#bot.entry.name);
@@ -218,7 +184,7 @@ export class ChatTurn {
   async #play({ conversation, entry, notices, note }: Borrowed): Promise<"ended" | "later"> {
     const { settings, event, log } = this.#ports;
     const { agent } = conversation;
-    await this.#tell(notices);
+    await this.#reply.tell(notices);
     if (this.#why === null) await this.#keepWithin(conversation, entry);
     const isBegun = this.rows[0]?.messageId != null;
     const read = await this.#ports.readInput(this.#messages, {
@@ -228,8 +194,16 @@ export class ChatTurn {
     });
     await agent.readOutside(read.outside);
     const notes = [note, ...this.#lateNotes(), read.note].filter((one): one is string => !!one);
-    const input: UserInput = { ...read, ...(notes.length > 0 ? { note: notes.join("\n") } : {}), from: "person" };
-    this.#live = this.#openLive();
+    const told = { note: (text: string) => log.debug(text), warn: (text: string) => void this.#reply.tell([text]) };
+    const said = { ...read, from: "person" as const };
+    // What a chat may point at is a setting; by default nothing.
+    const referred = isBegun ? said : await withReferences(said, conversation, told);
+    if (referred === null) {
+      await this.#settle("failed");
+      return "ended";
+    }
+    const input: UserInput = { ...referred, ...(notes.length > 0 ? { note: notes.join("\n") } : {}) };
+    this.#reply.open();
     const watch = new AbortController();
     const facts = this.#facts(agent.sessionId);
     event("agent:start", facts);
@@ -253,10 +227,10 @@ export class ChatTurn {
             ? "stopped"
             : "answered"
         : "stopped";
-      await this.#live?.close(how).catch((error) => log.debug("the live reply did not end well", error));
+      await this.#reply.close(how);
     }
     event("agent:end", { ...facts, response: brief(outcome?.finalText ?? "", 500) });
-    if (this.#finished) for (const { entry: one } of await this.#destinations()) this.#ports.wake(one.name);
+    if (this.#finished) await this.#reply.wake();
     if (outcome?.compressionExhausted) await this.#startOver(settings.home.redact(outcome.error ?? ""));
     return this.#finished || this.#why !== null ? "ended" : "later";
   }
@@ -266,30 +240,15 @@ export class ChatTurn {
     if (event.type === "step")
       this.#ports.event("agent:step", { ...facts, iteration: event.iteration, tool_names: event.previousTools });
     if (event.type === "ask") {
-      this.#live?.pause();
+      this.#reply.pause();
       questions
         .ask(event.request, this.place)
         .catch((error) => log.warn("a question did not reach the chat", error))
-        .finally(() => this.#live?.resume());
+        .finally(() => this.#reply.resume());
       return;
     }
-    if (event.type === "status" && event.changedInput) void this.#tell([event.message]);
-    this.#live?.show(event);
-  }
-
-  #openLive(): LiveReply | null {
-    const { adapter, entry } = this.#bot;
-    const { settings, clock, log } = this.#ports;
-    if (adapter === null) return null;
-    return new LiveReply({
-      adapter,
-      entry,
-      settings,
-      target: this.#target,
-      clock,
-      log,
-      key: `live:${this.rows[0]?.id}`,
-    });
+    if (event.type === "status" && event.changedInput) void this.#reply.tell([event.message]);
+    this.#reply.show(event);
   }
 
   #record(conversation: OpenAgent, entry: ChatEntry): TurnRecord {
@@ -309,14 +268,13 @@ export class ChatTurn {
         const ended = end.kind === "failed" ? ("failed" as const) : ("answered" as const);
         const outcome = says ? ended : ENDS[why];
         const text = why === "timeout" ? TIMED_OUT : (end.finalText ?? "");
-        const outbox = says
-          ? await this.#compose(end.kind === "failed" ? plainFailure(text) : text, end.kind === "failed")
-          : [];
+        const outbox = says ? await this.#reply.compose(text, { failed: end.kind === "failed", conversation }) : [];
         const joined = conversation.agent.isSteered ? [] : this.#joined.map(({ id }) => id);
         const stored = await work.finish(lease, {
           sessionId,
           append,
-          done: [...ids.map((id) => ({ id, outcome })), ...joined.map((id) => ({ id, outcome: "merged" as const }))],
+          done: ids.map((id) => ({ id, outcome })),
+          joined,
           outbox,
           route: routes.asRoute(this.#after(entry, conversation, sessionId)),
         });
@@ -331,42 +289,6 @@ export class ChatTurn {
     if (this.#why !== "shutdown" && this.#why !== "restart") return;
     await this.#ports.work.unasked(lease, ids);
     throw new WithdrawnError("the gateway stops; the turn goes on with the next start");
-  }
-
-  /** The answer as parts of the outbox, for each chat that gets it. */
-  async #compose(text: string, failed: boolean): Promise<readonly OutboxPart[]> {
-    const { settings, log } = this.#ports;
-    const streamed = (await this.#live?.streamed().catch(() => [])) ?? [];
-    const origin = this.#bot.entry.interactive === false ? ("unattended" as const) : ("chat" as const);
-    const destinations = await this.#destinations();
-    const parts = await Promise.all(
-      destinations.map(async (destination) => {
-        const { entry } = destination;
-        const own = entry.name === this.#bot.entry.name ? { streamed } : {};
-        const options = { home: settings.home, settings, entry, origin, failed, ...own, clock: this.#ports.clock };
-        const { payloads, notes } = await composeAnswer(text, options);
-        for (const note of notes) log.info(note);
-        return { destination, payloads };
-      }),
-    );
-    // Parts of one cause are numbered through, whoever they go to.
-    let number = 0;
-    return parts.flatMap(({ destination, payloads }) => {
-      const made = this.#parts(payloads, destination, number);
-      number += payloads.length;
-      return made;
-    });
-  }
-
-  async #destinations(): Promise<readonly Destination[]> {
-    const { deliver } = this.#last;
-    if (deliver === undefined) return [{ ...this.#bot, target: this.#target }];
-    try {
-      return await this.#ports.elsewhere(deliver, this.source);
-    } catch (error) {
-      this.#ports.log.warn(`the answer to ${this.key} goes nowhere: ${messageOf(error)}`);
-      return [];
-    }
   }
 
   /** What the entry says when the turn is over. */
@@ -401,26 +323,26 @@ export class ChatTurn {
     if (messages < FEWEST) return;
     const used = (agent.lastPromptTokens ?? entry.last_prompt_tokens ?? 0) / target.contextLength;
     if (!enabled) {
-      if (used >= STILL_TOO_LONG) await this.#tell([FULL]);
+      if (used >= STILL_TOO_LONG) await this.#reply.tell([FULL]);
       return;
     }
     if (used < HYGIENE && messages < most) return;
     try {
       const report = await agent.compress();
       if (report.type === "compressed" && report.after.tokens >= STILL_TOO_LONG * target.contextLength)
-        await this.#tell([FULL]);
+        await this.#reply.tell([FULL]);
       if (report.type === "failed")
-        await this.#tell([`The conversation could not be shortened: ${report.why}. Nothing was lost.`]);
+        await this.#reply.tell([`The conversation could not be shortened: ${report.why}. Nothing was lost.`]);
     } catch (error) {
       log.warn("the conversation could not be shortened before the turn", error);
-      await this.#tell([`The conversation could not be shortened: ${messageOf(error)}. Nothing was lost.`]);
+      await this.#reply.tell([`The conversation could not be shortened: ${messageOf(error)}. Nothing was lost.`]);
     }
   }
 
   /** There is nothing left to shorten: the chat begins anew, and says so. */
   async #startOver(error: string): Promise<void> {
     await this.#ports.conversations.reset(this.key, this.source, { reason: "suspended" });
-    await this.#tell([
+    await this.#reply.tell([
       `The conversation no longer fits into the model's window${error ? ` (${error})` : ""}. The next message begins a new one; /resume reopens this one.`,
     ]);
   }
@@ -437,7 +359,7 @@ export class ChatTurn {
       if (limit > 0 && idle >= limit) return this.interrupt("timeout");
       if (!warned && warnAt > 0 && idle >= warnAt) {
         warned = true;
-        await this.#tell([`Nothing has happened for ${Math.round(idle / 60)} minutes. /stop ends the turn.`]);
+        await this.#reply.tell([`Nothing has happened for ${Math.round(idle / 60)} minutes. /stop ends the turn.`]);
       }
     }
   }
@@ -449,33 +371,6 @@ export class ChatTurn {
     const age = first ? clock.now() / 1000 - first.sentAt : 0;
     if (!first || age < LATE_SECONDS || this.rows[0]?.messageId != null) return [];
     return [`[Written at ${new Date(first.sentAt * 1000).toISOString()}, ${Math.round(age / 60)} minutes ago.]`];
-  }
-
-  async #tell(texts: readonly string[]): Promise<void> {
-    const { work, settings } = this.#ports;
-    if (texts.length === 0) return;
-    const cause = `notice:inbox:${this.rows[0]?.id}:${this.#told++}`;
-    const payload: Payload = { type: "text", text: settings.home.redact(texts.join("\n")) };
-    const { entry, account } = this.#bot;
-    await work.promise([{ cause, part: 0, platform: entry.name, account, target: this.#target, payload }]);
-    this.#ports.wake(entry.name);
-  }
-  #told = 0;
-
-  #parts(
-    payloads: readonly Payload[],
-    { entry, account, target }: Destination = { ...this.#bot, target: this.#target },
-    from = 0,
-  ): readonly OutboxPart[] {
-    const mode = this.#ports.settings.option(entry.name)("reply_to_mode") ?? "first";
-    const answered = entry.name === this.source.platform ? this.#last.messageId : undefined;
-    const cause = `inbox:${this.rows[0]?.id}`;
-    return payloads.map((payload, at) => {
-      const part = from + at;
-      const replies = answered !== undefined && (mode === "all" || (mode === "first" && part === 0));
-      const said: Payload = replies ? { ...payload, replyTo: answered } : payload;
-      return { cause, part, platform: entry.name, account, target, payload: said };
-    });
   }
 
   #facts(sessionId: string): Readonly<Record<string, unknown>> {
@@ -490,17 +385,6 @@ export class ChatTurn {
   get #bot(): Bot {
     return this.#ports.bot(this.source.platform);
   }
-
-  get #target(): ChatTarget {
-    return targetOf(this.#last);
-  }
-}
-
-/** Where the reply to a message goes. */
-export function targetOf({ source, replyIn }: Pick<ChatMessage, "source" | "replyIn">): ChatTarget {
-  if (replyIn) return replyIn;
-  const { chat_id: chat, user_id: user, thread_id: thread } = source;
-  return { chatId: chat ?? user ?? "", ...(thread ? { threadId: thread } : {}) };
 }
 
 const ENDS = {

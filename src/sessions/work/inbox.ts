@@ -153,15 +153,16 @@ export function countAttempt(core: StoreCore, lease: LaneToken, ids: readonly nu
 export function finishTurn(
   core: StoreCore,
   lease: LaneToken,
-  { sessionId, append, done, outbox, route }: Finish,
+  { sessionId, append, done, joined = [], outbox, route }: Finish,
 ): readonly number[] {
   assertLease(core, sessionId, { lease });
   const stored = append.length > 0 ? appendTo(core, sessionId, append, { lease }) : [];
   const ended = done.flatMap(({ id, outcome }) => {
-    const row = queued(core, [id]).find(({ lane }) => lane === null || lane === lease.lane);
+    const [row] = ofLease(core, lease, [id]);
     if (row) endRow(core, id, "done", outcome);
     return row ? [row] : [];
   });
+  for (const { id, lane } of queued(core, joined)) if (lane === null) endRow(core, id, "done", "merged");
   for (const part of outbox) promisePart(core, part);
   if (route) writeRoute(core, route.scope, route);
   for (const key of new Set(ended.map(({ sessionKey }) => sessionKey)))

@@ -83,6 +83,14 @@ export async function openSqliteWork(core: StoreCore): Promise<WorkStore> {
     sending: (id, lease) => write(() => beginSend(core, id, lease)),
     settleSend: (id, outcome, lease) => write(() => settleSend(core, id, outcome, lease)),
     outboxRow: (id) => read(() => outboxRows(core, "WHERE id = ?", id)[0] ?? null),
+    wasSent: (platform, account, messageId) =>
+      read(() => {
+        const row = core.db.get(
+          "SELECT 1 FROM outbox WHERE platform = ? AND account = ? AND platform_message_id = ? LIMIT 1",
+          ...[platform, account, messageId],
+        );
+        return row !== undefined;
+      }),
     nextDue: (platform, account) => read(() => nextDue(core, platform, account)),
     takeBot: (bot, holder, options) => write(() => takeBot(core, bot, holder, options?.seconds)),
     renewBot: (lease, options) => write(() => renewBot(core, lease, options?.seconds)),

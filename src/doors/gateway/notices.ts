@@ -1,0 +1,101 @@
+// What is said in chats beside turns: what an agent learned, what ended in the background, that the gateway restarts, what could not be sent.
+import type { BackgroundReport } from "../../agent/background.ts";
+import type { OpenAgent } from "../../agent/opened.ts";
+import type { Logger } from "../../home/log.ts";
+import type { OpenHome } from "../../home/open.ts";
+import type { Clock } from "../../kit/clock.ts";
+import type { OutboxRow, WorkStore } from "../../sessions/work.ts";
+import type { ChatTarget } from "./contract.ts";
+import type { Payload } from "./delivery.ts";
+import { takeRestartNote } from "./instance.ts";
+import type { Link } from "./link.ts";
+import { type QueuedMessage, targetOf } from "./reply.ts";
+import type { Routes } from "./routes.ts";
+import type { GatewaySettings } from "./settings.ts";
+import type { ChatTurn } from "./turn.ts";
+
+interface NoticesOptions {
+  readonly home: OpenHome;
+  readonly settings: GatewaySettings;
+  readonly work: WorkStore;
+  readonly routes: Routes;
+  readonly clock: Clock;
+  readonly log: Logger;
+  link(platform: string): Link | undefined;
+}
+
+export class Notices {
+  readonly #options: NoticesOptions;
+  #told = 0;
+
+  constructor(options: NoticesOptions) {
+    this.#options = options;
+  }
+
+  /** One text, once for its cause; it waits in the outbox while the bot is not connected. */
+  async tell(link: Link, target: ChatTarget, cause: string, text: string): Promise<void> {
+    const { home, work } = this.#options;
+    const payload: Payload = { type: "text", text: home.redact(text) };
+    const { entry, account } = link;
+    await work.promise([{ cause, part: 0, platform: entry.name, account, target, payload }]);
+    link.wake();
+  }
+
+  /** Reads what an agent says outside of its turns until it is closed. */
+  async follow(key: string, { agent }: OpenAgent): Promise<void> {
+    const { routes, log } = this.#options;
+    for await (const event of agent.notices) {
+      if (event.type !== "notice") continue;
+      const entry = await routes.get(key);
+      const link = entry?.origin && this.#options.link(entry.origin.platform);
+      if (!entry?.origin || !link) continue;
+      const text = event.kind === "review" && !event.text.startsWith("💾") ? `💾 ${event.text}` : event.text;
+      const cause = `notice:${agent.sessionId}:${event.seq}:${this.#told++}`;
+      await this.tell(link, targetOf({ source: entry.origin }), cause, text).catch((error) =>
+        log.warn("a notice of an agent was not kept", error),
+      );
+    }
+  }
+
+  async background({ id, status, text }: BackgroundReport, message: QueuedMessage): Promise<void> {
+    const link = this.#options.link(message.source.platform);
+    if (link)
+      await this.tell(link, targetOf(message), `notice:${id}`, `${status === "done" ? "✅" : "⚠️"} ${id}\n\n${text}`);
+  }
+
+  /** Told once in the chat, if that can be reached; `gateway status` counts it. */
+  async undeliverable(row: OutboxRow, error: string): Promise<void> {
+    const { log } = this.#options;
+    log.warn(`a message to ${row.platform} could not be delivered: ${error}`);
+    const link = this.#options.link(row.platform);
+    if (!link || row.cause.startsWith("notice:")) return;
+    const target = row.target as ChatTarget; // written by us
+    await this.tell(link, target, `notice:dead:${row.id}`, `A message could not be delivered: ${error}`);
+  }
+
+  /** Whoever asked for the restart hears that it is over. */
+  async back(): Promise<void> {
+    const { home, clock } = this.#options;
+    const who = await takeRestartNote(home);
+    const link = who && this.#options.link(who.platform);
+    if (!who || !link) return;
+    const target = { chatId: who.chat_id, ...(who.thread_id ? { threadId: who.thread_id } : {}) };
+    await this.tell(link, target, `notice:back:${clock.now()}`, "I am back.");
+  }
+
+  /** Once for each chat with a running turn. Entries are marked for the original, which goes on by them. */
+  async ending(turns: readonly ChatTurn[], isRestart: boolean): Promise<void> {
+    const { routes, settings, clock } = this.#options;
+    for (const turn of turns) {
+      const { platform } = turn.source;
+      const link = this.#options.link(platform);
+      const entry = await routes.get(turn.key);
+      const resume_reason = isRestart ? "restart_timeout" : "shutdown_timeout";
+      if (entry) await routes.put({ ...entry, resume_pending: true, resume_reason });
+      if (!link || settings.platform(platform).extra.gateway_restart_notification === false) continue;
+      const what = isRestart ? "restarts" : "stops";
+      const text = `The gateway ${what}. This turn is finished first if there is time; if not, it goes on afterwards.`;
+      await this.tell(link, turn.place.target, `notice:drain:${turn.key}:${clock.now()}`, text);
+    }
+  }
+}

@@ -1,0 +1,197 @@
+// What a chat sees of a turn: signs of life while it works, notices, and the answer as parts of the outbox.
+import type { AgentEvent } from "../../agent/events.ts";
+import type { OpenAgent } from "../../agent/opened.ts";
+import type { Logger } from "../../home/log.ts";
+import type { Clock } from "../../kit/clock.ts";
+import { messageOf } from "../../kit/errors.ts";
+import type { OutboxPart, WorkStore } from "../../sessions/work.ts";
+import { composeAnswer } from "./answer.ts";
+import type { ChatSource } from "./chat.ts";
+import type { AdapterHost, ChatMessage, ChatTarget, PlatformAdapter, PlatformEntry } from "./contract.ts";
+import type { Payload } from "./delivery.ts";
+import { LiveReply } from "./live.ts";
+import { mediaInResult } from "./media-out.ts";
+import type { GatewaySettings } from "./settings.ts";
+
+/** What waits in the inbox as a message. */
+export type QueuedMessage = ChatMessage & {
+  /** Typed behind `/queue`: a turn of its own, whatever else waits. */
+  readonly queued?: boolean;
+  /** What is stored in place of the text, when a command made it longer. */
+  readonly shownAs?: string;
+};
+
+export interface Bot {
+  readonly entry: PlatformEntry;
+  readonly account: string;
+  /** Null while it is not connected: what is said then waits in the outbox. */
+  readonly adapter: PlatformAdapter | null;
+}
+
+/** A chat to write to, and the bot that does it. */
+export interface Destination {
+  readonly entry: PlatformEntry;
+  readonly account: string;
+  readonly target: ChatTarget;
+}
+
+/** What replies of a gateway share. */
+export interface ReplyPorts {
+  readonly settings: GatewaySettings;
+  readonly work: WorkStore;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Fetches pictures that an answer shows by their address. */
+  readonly download: AdapterHost["download"];
+  bot(platform: string): Bot;
+  /** Where an answer goes that is not for the chat it came from. Rejects with what is wrong with the target. */
+  elsewhere(target: string, source: ChatSource): Promise<readonly Destination[]>;
+  /** Something was promised in the name of a bot. */
+  wake(platform: string): void;
+}
+
+/** The reply to one turn: `cause` names its parts in the outbox. */
+export class Reply {
+  readonly #ports: ReplyPorts;
+  readonly #message: QueuedMessage;
+  readonly #row: number;
+  #live: LiveReply | null = null;
+  /** Files that tools want sent, streamed messages that no part is left for, what the model thought last. */
+  readonly #media: string[] = [];
+  #unused: readonly string[] = [];
+  #thought = "";
+  #told = 0;
+
+  constructor(message: QueuedMessage, row: number, ports: ReplyPorts) {
+    this.#message = message;
+    this.#row = row;
+    this.#ports = ports;
+  }
+
+  get target(): ChatTarget {
+    return targetOf(this.#message);
+  }
+
+  /** From here on the chat sees that somebody is at work. Not while the bot is not connected. */
+  open(): void {
+    const { adapter, entry } = this.#bot;
+    const { settings, clock, log } = this.#ports;
+    if (adapter === null) return;
+    const key = `live:${this.#row}`;
+    this.#live = new LiveReply({ adapter, entry, settings, target: this.target, clock, log, key });
+  }
+
+  show(event: AgentEvent): void {
+    if (event.type === "tool_end") this.#media.push(...mediaInResult(event.call.name, event.result));
+    if (event.type === "thinking") this.#thought += event.delta;
+    if (event.type === "step") this.#thought = "";
+    this.#live?.show(event);
+  }
+
+  /** A question waits: nobody is at work. */
+  pause(): void {
+    this.#live?.pause();
+  }
+
+  resume(): void {
+    this.#live?.resume();
+  }
+
+  async close(how: "answered" | "failed" | "stopped"): Promise<void> {
+    await this.#live
+      ?.close(how, this.#unused)
+      .catch((error) => this.#ports.log.debug("the live reply did not end well", error));
+  }
+
+  /** Said beside the answer, in its order. */
+  async tell(texts: readonly string[]): Promise<void> {
+    const { work, settings } = this.#ports;
+    if (texts.length === 0) return;
+    const cause = `notice:inbox:${this.#row}:${this.#told++}`;
+    const payload: Payload = { type: "text", text: settings.home.redact(texts.join("\n")) };
+    const { entry, account } = this.#bot;
+    await work.promise([{ cause, part: 0, platform: entry.name, account, target: this.target, payload }]);
+    this.#ports.wake(entry.name);
+  }
+
+  /** The answer as parts of the outbox, for each chat that gets it. */
+  async compose(
+    text: string,
+    { failed, conversation }: { readonly failed: boolean; readonly conversation: OpenAgent },
+  ): Promise<readonly OutboxPart[]> {
+    const { settings, log } = this.#ports;
+    const streamed = (await this.#live?.streamed().catch(() => [])) ?? [];
+    const origin = this.#bot.entry.interactive === false ? ("unattended" as const) : ("chat" as const);
+    const destinations = await this.#destinations();
+    const parts = await Promise.all(
+      destinations.map(async (destination) => {
+        const { entry } = destination;
+        const own = entry.name === this.#bot.entry.name ? { streamed } : {};
+        const { payloads, notes, unused } = await composeAnswer(text, {
+          ...{ home: settings.home, settings, entry, origin, failed, clock: this.#ports.clock },
+          ...{ mediaFromTools: this.#media, reasoning: this.#thought, download: this.#ports.download, ...own },
+          footer: footerOf(conversation),
+          sendsFiles: this.#ports.bot(entry.name).adapter?.sendFile !== undefined,
+        });
+        for (const note of notes) log.info(note);
+        if (entry.name === this.#bot.entry.name) this.#unused = unused;
+        return { destination, payloads };
+      }),
+    );
+    // Parts of one cause are numbered through, whoever they go to.
+    let number = 0;
+    return parts.flatMap(({ destination, payloads }) => {
+      const made = this.parts(payloads, destination, number);
+      number += payloads.length;
+      return made;
+    });
+  }
+
+  async #destinations(): Promise<readonly Destination[]> {
+    const { deliver, source } = this.#message;
+    if (deliver === undefined) return [{ ...this.#bot, target: this.target }];
+    try {
+      return await this.#ports.elsewhere(deliver, source);
+    } catch (error) {
+      this.#ports.log.warn(`the answer to a message of ${source.platform} goes nowhere: ${messageOf(error)}`);
+      return [];
+    }
+  }
+
+  /** Parts of the outbox, from this number on. */
+  parts(
+    payloads: readonly Payload[],
+    { entry, account, target }: Destination = { ...this.#bot, target: this.target },
+    from = 0,
+  ): readonly OutboxPart[] {
+    const mode = this.#ports.settings.option(entry.name)("reply_to_mode") ?? "first";
+    const answered = entry.name === this.#message.source.platform ? this.#message.messageId : undefined;
+    const cause = `inbox:${this.#row}`;
+    return payloads.map((payload, at) => {
+      const part = from + at;
+      const replies = answered !== undefined && (mode === "all" || (mode === "first" && part === 0));
+      const said: Payload = replies ? { ...payload, replyTo: answered } : payload;
+      return { cause, part, platform: entry.name, account, target, payload: said };
+    });
+  }
+
+  /** Bots that have something to send now. */
+  async wake(): Promise<void> {
+    for (const { entry } of await this.#destinations()) this.#ports.wake(entry.name);
+  }
+
+  get #bot(): Bot {
+    return this.#ports.bot(this.#message.source.platform);
+  }
+}
+
+const footerOf = ({ target, agent, cwd }: OpenAgent) => ({
+  ...{ model: target.model, contextUsed: agent.lastPromptTokens, contextLength: target.contextLength, cwd },
+});
+
+/** Where the reply to a message goes. */
+export function targetOf({ source, replyIn }: Pick<ChatMessage, "source" | "replyIn">): ChatTarget {
+  if (replyIn) return replyIn;
+  const { chat_id: chat, user_id: user, thread_id: thread } = source;
+  return { chatId: chat ?? user ?? "", ...(thread ? { threadId: thread } : {}) };
+}
