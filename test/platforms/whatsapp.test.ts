@@ -1,6 +1,6 @@
 // WhatsApp, from the outside: the real gateway between a look-alike of Meta's Cloud API and a scripted model.
 import assert from "node:assert/strict";
-import { readFile, writeFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import {
@@ -222,36 +222,64 @@ describe("WhatsApp", () => {
     assert.match(whatsapp.textsTo(ALICE)[1] ?? "", /Replying to: "The code is blue\."/);
   });
 
-  test("a question has buttons, and a press answers it", async () => {
-    let asked = 0;
+  /** The model asks, and says what it was answered. */
+  const askWith = (question: string, choices: readonly string[]) =>
     answerTurns(model, (request) => {
       const { role, content } = request.body.messages.at(-1);
       if (role === "tool") return { text: `Chosen: ${content}` };
-      asked++;
-      const args = { question: "Tea or coffee?", choices: ["Tea", "Coffee"] };
-      return { toolCalls: [{ name: "clarify", arguments: args }] };
+      return { toolCalls: [{ name: "clarify", arguments: { question, choices } }] };
     });
-    await whatsapp.say(ALICE, "Ask me");
+
+  async function asked() {
     await until("a question", () => whatsapp.sent.some(({ body }) => body.type === "interactive"));
     const question = whatsapp.sent.find(({ body }) => body.type === "interactive");
     assert.ok(question);
     const { interactive } = question.body;
+    const isList = interactive.type === "list";
+    const rows: { id: string; title: string }[] = isList
+      ? interactive.action.sections[0].rows
+      : interactive.action.buttons.map(({ reply }: { reply: object }) => reply);
+    const press = (title: string) => {
+      const { id = "" } = rows.find((row) => row.title === title) ?? {};
+      const kind = isList ? "list_reply" : "button_reply";
+      const content = { type: "interactive", interactive: { type: kind, [kind]: { id, title } } };
+      return whatsapp.write(ALICE, { ...content, context: { id: question.id } });
+    };
+    return { interactive, press };
+  }
+
+  const chosen = (what: string) =>
+    until("the answer", () =>
+      whatsapp.textsTo(ALICE).some((text) => text.startsWith("Chosen: ") && text.includes(what)),
+    );
+
+  test("a question has buttons, a press answers it, and a second press hears that it is over", async () => {
+    askWith("Tea or coffee?", ["Tea", "Coffee"]);
+    await whatsapp.say(ALICE, "Ask me");
+    const { interactive, press } = await asked();
     assert.match(interactive.body.text, /Tea or coffee\?/);
-    const rows =
-      interactive.action.buttons?.map(({ reply }: { reply: object }) => reply) ?? interactive.action.sections[0].rows;
-    const { id, title } = rows.find((row: { title: string }) => row.title === "Coffee");
-    const reply =
-      interactive.type === "button"
-        ? { type: "button_reply", button_reply: { id, title } }
-        : { type: "list_reply", list_reply: { id, title } };
-    await whatsapp.write(ALICE, { type: "interactive", interactive: reply, context: { id: question.id } });
-    await until("the answer", () => whatsapp.textsTo(ALICE).some((text) => /Chosen: [\s\S]*Coffee/.test(text)));
-    assert.equal(asked, 1);
+    await press("Coffee");
+    await chosen("Coffee");
+    const before = whatsapp.textsTo(ALICE).length;
+    await press("Tea");
+    await until("a word about it", () => whatsapp.textsTo(ALICE).length > before);
+    assert.equal(whatsapp.textsTo(ALICE).filter((text) => text.startsWith("Chosen: ")).length, 1);
+  });
+
+  test("many choices are a list, and a long question stands whole in front of them", async () => {
+    const long = `Which of these? ${"It has many sides. ".repeat(80)}END`;
+    askWith(long, ["First way", "Second way", "Third way", "A fourth way"]);
+    await whatsapp.say(ALICE, "Ask me at length");
+    const { interactive, press } = await asked();
+    assert.equal(interactive.type, "list");
+    assert.ok(whatsapp.textsTo(ALICE).some((text) => text.includes("Which of these?") && text.includes("END")));
+    await press("Second way");
+    await chosen("Second way");
   });
 
   test("a file of an answer is uploaded, then sent", async () => {
-    await writeFile(home.at("report.txt"), "All is well.");
     const folder = home.at("cache", "documents");
+    await mkdir(folder, { recursive: true });
     await writeFile(`${folder}/report.txt`, "All is well.");
     answerTurns(model, () => ({ text: `Here it is.\n\nMEDIA:${folder}/report.txt` }));
     await whatsapp.say(ALICE, "Send me the report");
@@ -260,6 +288,21 @@ describe("WhatsApp", () => {
     assert.equal(document.filename, "report.txt");
     assert.equal(whatsapp.files.get(document.id)?.bytes.toString(), "All is well.");
     assert.deepEqual(whatsapp.textsTo(ALICE), ["Here it is."]);
+  });
+
+  test("a picture of an answer is a picture there, and a file of a strange kind is named", async () => {
+    const folder = home.at("cache", "images");
+    await mkdir(folder, { recursive: true });
+    await writeFile(`${folder}/dot.png`, png);
+    await writeFile(home.at("cache", "documents", "all.zip"), "PK");
+    answerTurns(model, () => ({
+      text: `Look:\nMEDIA:${folder}/dot.png\nMEDIA:${home.at("cache", "documents", "all.zip")}`,
+    }));
+    await whatsapp.say(ALICE, "Send me a picture");
+    await until("the picture", () => whatsapp.sent.some(({ body }) => body.type === "image"));
+    const { image } = whatsapp.sent.find(({ body }) => body.type === "image")?.body ?? {};
+    assert.deepEqual(whatsapp.files.get(image.id)?.bytes, png);
+    await until("a reason", async () => /WhatsApp does not take files of the kind \.zip/.test(await log()));
   });
 
   test("outside of the 24 hours the owner learns why nothing was sent", async () => {
@@ -353,6 +396,22 @@ describe("WhatsApp with its own gateway", () => {
     whatsapp.webhook = await listenerOf(gateway);
     await written;
     await until("an answer", () => whatsapp.textsTo(ALICE).length === 1);
+  });
+
+  test("a stranger gets a pairing code, and is heard when it was approved", async (t) => {
+    const { whatsapp, home, close } = await world({ WHATSAPP_CLOUD_ALLOW_ALL_USERS: "false" });
+    t.after(close);
+    const gateway = await startGateway(home);
+    t.after(() => gateway.kill());
+    whatsapp.webhook = await listenerOf(gateway);
+    const id = await whatsapp.say(BOB, "Hello?");
+    await until("a code", () => whatsapp.textsTo(BOB).some((text) => /^Pairing code: \w{8}$/m.test(text)));
+    assert.ok(!whatsapp.read.includes(id), "a stranger does not learn that it was read");
+    const [, code = ""] = /^Pairing code: (\w{8})$/m.exec(whatsapp.textsTo(BOB).join("\n")) ?? [];
+    const { code: exit } = await typed(home, ["pairing", "approve", "whatsapp_cloud", code]);
+    assert.equal(exit, 0);
+    await whatsapp.say(BOB, "And now?");
+    await until("an answer", () => whatsapp.textsTo(BOB).includes("You said: And now?"));
   });
 
   test("a token that is not valid is told at the start", async (t) => {
