@@ -11,8 +11,8 @@ interface GardenOptions {
   readonly config?: string;
   /** Lines of `platforms.discord.extra`. */
   readonly extra?: readonly string[];
-  /** What the test holds up before the gateway is started. */
-  prepare?(garden: Omit<Garden, "gateway">): void | Promise<void>;
+  /** Before the gateway is started; may give further variables. */
+  prepare?(garden: Garden): Readonly<Record<string, string>> | undefined;
   readonly ready?: RegExp | null;
 }
 
@@ -40,12 +40,13 @@ export class Garden {
     const model = await ModelServer.start();
     const garden = new Garden(discord, model);
     const { env = {}, config = "", extra = [], prepare, ready } = options;
+    const variables = prepare?.(garden) ?? {};
     const lines = ["request_timeout: 2", ...extra].map((line) => `      ${line}\n`);
     garden.home = await gatewayHome(model, {
       env: {
         ...{ DISCORD_BOT_TOKEN: discord.token, DISCORD_API_URL: discord.apiUrl },
         DISCORD_ALLOWED_USERS: `${garden.alice.id}, ${garden.bob.id}`,
-        ...env,
+        ...{ ...env, ...variables },
       },
       config: `platforms:\n  discord:\n    extra:\n${lines.join("")}${config}`,
     });
@@ -54,7 +55,6 @@ export class Garden {
       await model.close();
       await garden.home[Symbol.asyncDispose]();
     });
-    await prepare?.(garden);
     await garden.start(ready);
     return garden;
   }

@@ -64,6 +64,8 @@ export class DiscordServer extends DiscordWorld {
   readonly socket: DiscordSocket;
   /** How long Discord remembers a nonce. */
   nonceSeconds = 300;
+  /** The token is no longer taken. */
+  isRevoked = false;
   /** Codes that messages to a channel are refused with. */
   readonly refusals = new Map<string, number>();
   readonly #http: Server;
@@ -222,7 +224,8 @@ export class DiscordServer extends DiscordWorld {
 
   #judge(route: Route, incoming: IncomingMessage, query: URLSearchParams, body: unknown, type: string): void {
     const { authorization, "user-agent": agent = "" } = incoming.headers;
-    if (route.needsToken && authorization !== `Bot ${this.token}`) throw new Refusal(401, 0, "401: Unauthorized");
+    const isKnown = authorization === `Bot ${this.token}` && !this.isRevoked;
+    if (route.needsToken && !isKnown) throw new Refusal(401, 0, "401: Unauthorized");
     if (!agent.startsWith("DiscordBot (")) this.violations.push(`${route.name}: no User-Agent of a bot`);
     const contentType = type.startsWith("multipart/") ? "application/json" : type;
     const problems = requestProblems(route, { query, body, contentType });

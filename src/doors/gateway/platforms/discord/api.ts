@@ -162,7 +162,7 @@ export function invalidToken(): PlatformError {
   return new PlatformError("invalid_token", message, { retryable: false });
 }
 
-export function errorOf(failure: Failure): PlatformError {
+function errorOf(failure: Failure): PlatformError {
   if (failure.type === "answered" && failure.status === 401) return invalidToken();
   const code = failure.type === "answered" ? String(failure.code || failure.status) : failure.type;
   const retryable = failure.type !== "answered" || failure.status >= 500;
