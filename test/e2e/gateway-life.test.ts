@@ -1,11 +1,11 @@
 // The life of the gateway as its owner sees it: started, watched, stopped, replaced, restarted and killed from the command line.
 import assert from "node:assert/strict";
-import { readFile, stat, writeFile } from "node:fs/promises";
+import { cp, readFile, stat, writeFile } from "node:fs/promises";
 import { after, before, describe, type TestContext, test } from "node:test";
 import { answerTurns, lastSaid, ModelServer, startGateway, typed, until } from "../support/gateway-rig.ts";
 import { paperHome } from "../support/paper-home.ts";
 import { PaperServer } from "../support/platforms/paper-server.ts";
-import { runHermes } from "../support/run-hermes.ts";
+import { runHermes, startHermes } from "../support/run-hermes.ts";
 import { isRunning } from "../support/running.ts";
 import type { TempHome } from "../support/temp-home.ts";
 
@@ -26,15 +26,15 @@ describe("the gateway", () => {
     answerTurns(model, (request) => ({ text: `heard: ${lastSaid(request)}` }));
     const home = await paperHome(model, paper, options);
     t.after(async () => {
-      const pid = await pidOf(home);
-      if (pid !== null && isRunning(pid)) process.kill(pid, "SIGKILL");
+      for (const pid of [await pidOf(home), await pidOf(home, "profiles", "work")])
+        if (pid !== null && isRunning(pid)) process.kill(pid, "SIGKILL");
       await home[Symbol.asyncDispose]();
     });
     return home;
   }
 
-  const pidOf = async (home: TempHome): Promise<number | null> =>
-    readFile(home.at("gateway.pid"), "utf8").then(
+  const pidOf = async (home: TempHome, ...folder: string[]): Promise<number | null> =>
+    readFile(home.at(...folder, "gateway.pid"), "utf8").then(
       (text) => JSON.parse(text).pid,
       () => null,
     );
@@ -110,6 +110,9 @@ describe("the gateway", () => {
     const pid = await pidOf(home);
     assert.match(started.stdout, new RegExp(`^✓ The gateway is running \\(process ${pid}\\): paper\\n`));
     assert.equal((await typed(home, ["gateway", "start"])).code, 1);
+    const [, , , session] =
+      (await readFile(`/proc/${pid}/stat`, "utf8").catch(() => "")).split(") ").at(-1)?.split(" ") ?? [];
+    if (session !== undefined) assert.equal(Number(session), pid, "no terminal that is closed takes it along");
     const again = await typed(home, ["gateway", "restart"]);
     assert.equal(again.code, 0, again.stderr);
     const next = await pidOf(home);
@@ -147,7 +150,7 @@ describe("the gateway", () => {
     const make = await typed(home, ["profile", "create", "work", "--clone", "--no-alias"]);
     assert.equal(make.code, 0, make.stderr);
     const plugins = home.at("profiles", "work", "plugins");
-    await (await import("node:fs/promises")).cp(home.at("plugins"), plugins, { recursive: true });
+    await cp(home.at("plugins"), plugins, { recursive: true });
     const env = Object.entries({ ...other.env, PAPER_TOKEN: other.token }).map(([name, value]) => `${name}=${value}\n`);
     await writeFile(home.at("profiles", "work", ".env"), env.join(""));
     // Two bots have two tokens; here the two servers have the same one, and so locks of their own.
@@ -211,7 +214,6 @@ describe("the gateway", () => {
 
   test("nobody who reads the console is needed: the gateway answers on", async (t) => {
     const home = await place(t);
-    const { startHermes } = await import("../support/run-hermes.ts");
     const child = startHermes(["gateway", "run"], { home, env: { HERMES_GATEWAY_LOCK_DIR: home.osHome } });
     await until("it runs", async () => (await pidOf(home)) === child.pid);
     child.stdout?.destroy();

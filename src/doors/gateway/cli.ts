@@ -108,7 +108,7 @@ async function run({ replace, after }: RunFlags, ctx: CliContext): Promise<void>
         ...{ home, clock, cwd, store: await ctx.store(), stop: listener.stop },
         out(line) {
           log.info(line);
-          if (isRead) io.out(`${line}\n`);
+          if (isRead) io.out(`${home.redact(line)}\n`);
         },
         restart: (why) => listener.restart(why),
         state: (change) => state.update(change),
@@ -136,7 +136,7 @@ const LOOK_AGAIN_MS = 200;
 /** Longer than every platform may take to connect. */
 const READY_MS = 60_000;
 /** A service manager waits 5 seconds before it starts a program again. */
-const AGAIN_MS = 12_000;
+const AGAIN_MS = process.platform === "win32" ? 0 : 12_000;
 
 async function start(ctx: CliContext): Promise<void> {
   const { home } = ctx;
@@ -218,7 +218,10 @@ async function restart({ all }: Flags, ctx: CliContext): Promise<void> {
       io.err(
         `Restarting the gateway of ${paths.profile} (process ${target.pid}); running turns get up to ${seconds} s.\n`,
       );
-      askForRestart(target);
+      // Without signals it is stopped; this command starts it again.
+      if (process.platform === "win32")
+        await endGateway({ paths }, target, { note: "stop", waitMs: (seconds + 20) * 1000, clock });
+      else askForRestart(target);
       if (!(await isGoneWithin(target, (seconds + 20) * 1000, clock)))
         throw new ExitError(1, `The gateway of ${paths.profile} (process ${target.pid}) does not end.`);
     }),

@@ -215,6 +215,7 @@ function signal({ pid }: GatewayProcess, name: NodeJS.Signals): void {
     process.kill(pid, name);
   } catch (error) {
     if (codeOf(error) === "ESRCH") return;
+    if (codeOf(error) !== "EPERM") throw error;
     throw new UserError(`The gateway (process ${pid}) belongs to another user; run this command as that user.`);
   }
 }

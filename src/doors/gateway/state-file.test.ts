@@ -5,7 +5,8 @@ import fc from "fast-check";
 import { manualClock, recordedLog, temporaryStore } from "../../../test/support/session-store.ts";
 import { tempTree } from "../../../test/support/temp-tree.ts";
 import { openHome } from "../../home/open.ts";
-import { systemClock } from "../../kit/clock.ts";
+import { type Clock, systemClock } from "../../kit/clock.ts";
+import { createRedactor } from "../../safety/redact.ts";
 import { takeInstance } from "./instance.ts";
 import { readStatus, StateFile, savedState } from "./state-file.ts";
 import { statusPage } from "./status-page.ts";
@@ -17,7 +18,10 @@ async function rig(t: TestContext, files: Readonly<Record<string, string>> = {})
   const dir = tree.at("home");
   await mkdir(dir);
   for (const [name, text] of Object.entries(files)) await writeFile(tree.at("home", name), text);
-  const home = await openHome({ argv: [], env: { HERMES_HOME: dir }, osHome: tree.root, cwd: tree.root });
+  const home = await openHome({
+    ...{ argv: [], env: { HERMES_HOME: dir }, osHome: tree.root, cwd: tree.root },
+    redactorFor: (settings) => createRedactor(settings),
+  });
   t.after(() => home.close());
   const { store } = await temporaryStore(t);
   const status = () => readStatus(home, store);
@@ -239,6 +243,45 @@ test("a busy gateway writes its file a few times a second, not with every messag
   assert.ok(seen.size <= 4 * seconds + 2, `${seen.size} writes in ${seconds} s`);
   await file.flush();
   assert.equal(Date.parse((await parts.onDisk()).platforms.telegram.last_inbound_at), last * 1000);
+});
+
+test("another state is in the file at once: who reads that the gateway is ready finds it running", async (t) => {
+  const parts = await rig(t);
+  const never: Clock = {
+    ...manualClock(),
+    sleep: (_, signal) =>
+      new Promise((_done, fail) => {
+        signal?.addEventListener("abort", () => fail(signal.reason));
+        if (signal?.aborted) fail(signal.reason);
+      }),
+  };
+  const file = await StateFile.open(parts.home, { clock: never, log: recordedLog() });
+  const becomes = async (state: string) => {
+    while ((await parts.onDisk()).gateway_state !== state) await systemClock.sleep(5);
+  };
+  file.update({ platforms: { telegram: { last_inbound_at: 1 } } });
+  file.update({ gateway_state: "running" });
+  await becomes("running");
+  file.update({ platforms: { telegram: { last_inbound_at: 2 } } });
+  file.update({ platforms: { telegram: { state: "connected" } } });
+  while ((await parts.onDisk()).platforms.telegram?.state !== "connected") await systemClock.sleep(5);
+  file.update({ gateway_state: "draining" });
+  file.update({ gateway_state: "stopped" });
+  await becomes("stopped");
+});
+
+test("no key of the home gets into the file, whatever a platform says", async (t) => {
+  const parts = await rig(t, { ".env": TOKEN });
+  const { file } = await running(t, parts);
+  const said = `cannot reach https://example.org/bot${TOKEN.trim().split("=")[1]}/getMe`;
+  file.update({
+    exit_reason: said,
+    warnings: [said],
+    platforms: { telegram: { state: "retrying", error_message: said } },
+  });
+  await file.flush();
+  const text = JSON.stringify([await parts.onDisk(), await parts.status()]);
+  assert.ok(text.includes("cannot reach") && !text.includes("abcdefghijklmnopqrstuvwxyz"));
 });
 
 test("a file that cannot be written is told in the log and disturbs nobody", async (t) => {

@@ -59,7 +59,7 @@ const BETWEEN_WRITES_MS = 250;
 /**
  * The state file of the gateway that runs here.
  *
- * - `update` never waits and never throws: the file follows, a few times a second at most, each time whole.
+ * - `update` never waits and never throws: the file follows, each time whole. Another state is written at once, traffic a few times a second.
  * - After `flush` it says what was last said.
  */
 export class StateFile {
@@ -67,6 +67,7 @@ export class StateFile {
   readonly #clock: Clock;
   readonly #log: Logger;
   readonly #about: Json;
+  readonly #redact: OpenHome["redact"];
   #state: Required<StatePatch> & { readonly platforms: Readonly<Record<string, PlatformPatch>> };
   #updated: Readonly<Record<string, number>> = {};
   #isDirty = false;
@@ -78,6 +79,7 @@ export class StateFile {
     this.#path = home.paths.at(STATE_FILE);
     this.#clock = clock;
     this.#log = log;
+    this.#redact = home.redact;
     this.#about = { ...about, version: VERSION, profile: home.paths.profile, started_at: isoTime(clock.now()) };
     this.#state = {
       ...{ gateway_state: "starting", exit_reason: null, restart_requested: false },
@@ -98,13 +100,17 @@ export class StateFile {
   update({ platforms = {}, ...patch }: StatePatch): void {
     const known: Record<string, PlatformPatch> = { ...this.#state.platforms };
     const now = this.#clock.now() / 1000;
+    let isNews = patch.gateway_state !== undefined && patch.gateway_state !== this.#state.gateway_state;
     for (const [name, change] of Object.entries(platforms)) {
+      const isOther = change === null || (change.state !== undefined && change.state !== known[name]?.state);
+      isNews ||= isOther;
       if (change === null) delete known[name];
-      else known[name] = { ...known[name], ...sinceOf(known[name], change, now), ...change };
+      else known[name] = { ...known[name], ...(isOther ? { since: now } : {}), ...change };
     }
     this.#updated = { ...this.#updated, ...Object.fromEntries(Object.keys(platforms).map((name) => [name, now])) };
     this.#state = { ...this.#state, ...patch, platforms: known };
     this.#isDirty = true;
+    if (isNews) this.#hurry.abort();
     this.#writing ??= this.#follow().finally(() => {
       this.#writing = null;
     });
@@ -131,22 +137,25 @@ export class StateFile {
   }
 
   #contents(): Json {
-    const { platforms, waiting, cron, ...rest } = this.#state;
+    const { platforms, waiting, cron, exit_reason, warnings, ...rest } = this.#state;
+    const clean = (text: string | null | undefined) => (text == null ? null : this.#redact(text));
     return {
       ...this.#about,
       ...rest,
+      exit_reason: clean(exit_reason),
+      warnings: warnings.map(clean),
       turns: { running: rest.active_agents, waiting },
       cron: { ...cron, last_tick_at: timeText(cron.last_tick_at), next_run_at: timeText(cron.next_run_at) },
       platforms: Object.fromEntries(
-        Object.entries(platforms).map(([name, one]) => [name, platformRow(one, this.#updated[name])]),
+        Object.entries(platforms).map(([name, one]) => [
+          name,
+          platformRow({ ...one, error_message: clean(one.error_message) }, this.#updated[name]),
+        ]),
       ),
       updated_at: isoTime(this.#clock.now()),
     };
   }
 }
-
-const sinceOf = (known: PlatformPatch | undefined, change: PlatformPatch, now: number): PlatformPatch =>
-  change.state !== undefined && change.state !== known?.state ? { since: now } : {};
 
 const timeText = (seconds: number | null | undefined) => (seconds == null ? null : isoTime(seconds * 1000));
 
