@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { typed, until } from "../support/gateway-rig.ts";
 import { Garden } from "../support/platforms/discord-garden.ts";
 import type { DiscordChannel } from "../support/platforms/discord-world.ts";
 
@@ -194,4 +195,47 @@ test("a bot without the right to read texts says which switch is missing", async
   });
   assert.match(garden.gateway.lines.join("\n"), /enable the Message Content Intent/);
   assert.deepEqual(garden.discord.socket.log.filter((what) => what === "identify").length, 1);
+});
+
+test("hermes send reaches a channel with and without a gateway, and a forum by a post of its own", async (t) => {
+  const rooms: DiscordChannel[] = [];
+  const garden = await Garden.open(t, {
+    timers: ["expiry_first: 0.2", "directory: 1"],
+    prepare: ({ discord, guild }) => {
+      rooms.push(discord.channel(guild, "seeds"), discord.channel(guild, "questions", { type: 15 }));
+      return undefined;
+    },
+  });
+  const { discord, home } = garden;
+  const [seeds, forum] = rooms;
+  assert.ok(seeds && forum);
+  const send = async (...args: readonly string[]) => {
+    const { stdout, stderr, code } = await typed(home, ["send", "--json", ...args]);
+    assert.equal(code, 0, stdout + stderr);
+    return JSON.parse(stdout);
+  };
+  const sent = await send("-t", `discord:${seeds.id}`, "by the gateway");
+  assert.equal(discord.saidIn(seeds).find(({ content }) => content === "by the gateway")?.id, sent.message_id);
+  const list = async () => {
+    const { stdout } = await typed(home, ["send", "--list", "discord", "--json"]);
+    return (JSON.parse(stdout).platforms.discord ?? []) as readonly Record<string, string>[]; // as the spec has it
+  };
+  await until("the channels are listed", async () => (await list()).length > 1);
+  assert.deepEqual(
+    (await list()).map(({ id, name, type }) => [id, name, type]),
+    [
+      [seeds.id, "seeds", "channel"],
+      [forum.id, "questions", "forum"],
+    ],
+  );
+  await send("-t", "discord:#seeds", "by its name");
+  assert.ok(garden.answers(seeds).includes("by its name"));
+  await garden.gateway.stop();
+  const alone = await send("-t", `discord:${seeds.id}`, "all alone");
+  assert.equal(discord.saidIn(seeds).find(({ content }) => content === "all alone")?.id, alone.message_id);
+  await send("-t", `discord:${forum.id}`, "Which rose is this?\nIt is red.");
+  const [post] = discord.threadsOf(forum);
+  assert.ok(post);
+  assert.deepEqual([post.name, garden.answers(post)], ["Which rose is this?", ["Which rose is this?\nIt is red."]]);
+  assert.deepEqual(discord.violations, []);
 });

@@ -14,6 +14,8 @@ interface GardenOptions {
   /** Before the gateway is started; may give further variables. */
   prepare?(garden: Garden): Readonly<Record<string, string>> | undefined;
   readonly ready?: RegExp | null;
+  /** Lines of `gateway.timers`. */
+  readonly timers?: readonly string[];
 }
 
 /** Everything a test of Discord needs; `t.after` ends it. */
@@ -39,7 +41,7 @@ export class Garden {
     const discord = await DiscordServer.start(t);
     const model = await ModelServer.start();
     const garden = new Garden(discord, model);
-    const { env = {}, config = "", extra = [], prepare, ready } = options;
+    const { env = {}, config = "", extra = [], prepare, ready, timers = [] } = options;
     const variables = prepare?.(garden) ?? {};
     const lines = ["request_timeout: 2", ...extra].map((line) => `      ${line}\n`);
     garden.home = await gatewayHome(model, {
@@ -48,6 +50,7 @@ export class Garden {
         DISCORD_ALLOWED_USERS: `${garden.alice.id}, ${garden.bob.id}`,
         ...{ ...env, ...variables },
       },
+      gateway: timers.map((line) => `    ${line}\n`).join(""),
       config: `platforms:\n  discord:\n    extra:\n${lines.join("")}${config}`,
     });
     t.after(async () => {
