@@ -26,6 +26,8 @@ import {
 
 const script = fileURLToPath(new URL("../../../test/support/gateway-holder.ts", import.meta.url));
 const clock = systemClock;
+/** Where all tests together keep compiled code. */
+const compiled = process.env.NODE_COMPILE_CACHE ? { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE } : {};
 
 interface Holder {
   readonly child: ChildProcess;
@@ -38,7 +40,7 @@ interface Holder {
 function start(t: TestContext, dir: string, args: readonly string[] = [], env: Record<string, string> = {}): Holder {
   const child = spawn(process.execPath, [script, dir, ...args], {
     stdio: ["ignore", "pipe", "inherit"],
-    env: { PATH: process.env.PATH, HERMES_GATEWAY_DETACHED: "1", ...env },
+    env: { PATH: process.env.PATH, ...compiled, HERMES_GATEWAY_DETACHED: "1", ...env },
   });
   let text = "";
   child.stdout?.setEncoding("utf8").on("data", (chunk: string) => {
