@@ -1,6 +1,5 @@
 // Mattermost through the real gateway, against a server on loopback that judges requests by the rules of its API.
 import assert from "node:assert/strict";
-import { DatabaseSync } from "node:sqlite";
 import { after, afterEach, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import {
@@ -353,19 +352,30 @@ test("missed_messages: false leaves what was missed where it is", async () => {
   assert.equal(countOf(one, "while you were out"), 0);
 });
 
-test("a post that could not be stored is read again", async () => {
+test("a post that could not be taken is read again, and only once", async () => {
   await using one = await world();
-  const { server, home } = one;
+  const { server } = one;
   server.say(DM, "hello");
   await one.written("hello", DM);
-  const store = new DatabaseSync(home.at("state.db"));
-  store.exec("BEGIN IMMEDIATE");
-  server.say(DM, "nobody can write now");
-  await sleep(6000);
-  store.exec("ROLLBACK");
-  store.close();
-  await one.written("nobody can write now", DM);
-  assert.equal(countOf(one, "nobody can write now"), 1);
+  const fresh = "fresh".padEnd(26, "0");
+  server.channel(fresh, "P", "fresh");
+  server.web.faults.push({ on: /GET .*\/channels\/fresh0+$/, what: { status: 500, body: {} } });
+  server.say(fresh, "@hermes come here");
+  server.say(DM, "meanwhile");
+  await one.written("come here", fresh);
+  await one.written("meanwhile", DM);
+  await sleep(300);
+  assert.equal(countOf(one, "come here"), 1);
+  assert.equal(countOf(one, "meanwhile"), 1);
+});
+
+test("other bots are answered where that is allowed, and we never answer ourselves", async () => {
+  const env = { MATTERMOST_ALLOW_BOTS: "all", MATTERMOST_ALLOW_ALL_USERS: "true" };
+  await using one = await world({ env });
+  one.server.say(DM, "beep", { props: { from_bot: "true" } });
+  await one.written("beep", DM);
+  await sleep(500);
+  assert.equal(one.server.written().length, 1);
 });
 
 test("a token that is refused is said once, with what to do", async () => {

@@ -24,7 +24,6 @@ import { type OpenSocket, openSocket, reopened } from "../../web-socket.ts";
 import {
   type Channel,
   connectFailure,
-  mentionOf,
   type Post,
   RefusedError,
   readChannel,
@@ -33,6 +32,7 @@ import {
   readPosts,
   sendFailure,
   typeOf,
+  withoutMention,
 } from "./posts.ts";
 
 export async function openMattermost(host: AdapterHost): Promise<PlatformAdapter> {
@@ -46,6 +46,8 @@ const UPLOAD_SECONDS = 300;
 const HELLO_MS = 20_000;
 const PING_MS = 30_000;
 const MAX_REMEMBERED = 5000;
+/** A call, a poll of a plugin: it has no words. */
+const UNREADABLE = "[unsupported: message without text]";
 const NOTHING_SAID = "[mentioned you without a text]";
 
 class MattermostAdapter implements PlatformAdapter {
@@ -227,7 +229,7 @@ class MattermostAdapter implements PlatformAdapter {
     const channel = await this.#channel(post.channel);
     // We were removed from it meanwhile.
     if (channel === null) return null;
-    const mentionsUs = mentionOf(this.#me.name).test(post.text);
+    const mentionsUs = withoutMention(post.text, this.#me.name) !== null;
     const text = this.#wordsOf(post);
     const isDirect = channel.type === "dm";
     const isFollowed = this.#isFollowed(post);
@@ -243,10 +245,11 @@ class MattermostAdapter implements PlatformAdapter {
     if (isKnown && threadId) this.#follow(post.channel, threadId);
     const { files, notes } = await this.#fetchAll(isKnown ? post : { ...post, fileIds: [] });
     const whole = [text, ...notes].filter((part) => part !== "").join("\n");
-    if (whole === "" && post.fileIds.length === 0 && !mentionsUs) return null;
+    const isEmpty = whole === "" && post.fileIds.length === 0;
+    if (isEmpty && !mentionsUs && !isDirect) return null;
     return {
       ...about,
-      text: whole === "" && files.length === 0 ? NOTHING_SAID : whole,
+      text: !isEmpty ? whole : mentionsUs ? NOTHING_SAID : UNREADABLE,
       type: typeOf(whole, files),
       updateId: post.id,
       messageId: post.id,
@@ -258,7 +261,7 @@ class MattermostAdapter implements PlatformAdapter {
 
   /** Our own name says to whom, not what. */
   #wordsOf({ text }: Post): string {
-    return text.replace(mentionOf(this.#me.name), "").trim();
+    return withoutMention(text, this.#me.name) ?? text.trim();
   }
 
   #isFollowed({ channel, root }: Post): boolean {

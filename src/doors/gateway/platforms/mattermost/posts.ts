@@ -22,7 +22,7 @@ export interface Post {
   readonly files: readonly PostFile[];
 }
 
-export interface PostFile {
+interface PostFile {
   readonly id: string;
   readonly name: string;
   readonly size: number;
@@ -84,9 +84,17 @@ export function readChannel(value: unknown): Channel {
 /** Direct, several people, private, open. */
 const channelType = (letter: string) => (letter === "D" ? "dm" : letter === "O" ? "channel" : "group");
 
-/** `@name` as a word of its own: not the start of a longer name, not a part of an address. */
-export function mentionOf(name: string): RegExp {
-  return new RegExp(`(?<![\\w.@-])@${name.replaceAll(/[.]/g, "\\.")}(?![\\w-]|\\.\\w)`, "gi");
+/** The text without `@name` as a word of its own: not the start of a longer name, not a part of an address. Null: it is not there. */
+export function withoutMention(text: string, name: string): string | null {
+  let isThere = false;
+  const rest = text.replace(/(?<![\w.@-])@([\w.-]+)/g, (whole, word: string) => {
+    // The end of a sentence is no part of a name.
+    const [bare = ""] = /^[\w-]+(?:\.[\w-]+)*/.exec(word) ?? [];
+    if (bare.toLowerCase() !== name.toLowerCase()) return whole;
+    isThere = true;
+    return word.slice(bare.length);
+  });
+  return isThere ? rest.trim() : null;
 }
 
 type ReceivedType = "text" | "command" | "photo" | "video" | "audio" | "document";

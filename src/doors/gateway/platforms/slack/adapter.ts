@@ -131,7 +131,7 @@ class SlackAdapter implements PlatformAdapter {
       await client.chat.delete({ channel, ts });
       return true;
     } catch (error) {
-      this.#host.log.debug("slack: a message outside of its thread could not be taken back", error);
+      this.#host.log.debug("slack: a message outside of its thread could not be deleted", error);
       return false;
     }
   }

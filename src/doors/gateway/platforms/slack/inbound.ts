@@ -15,7 +15,8 @@ export interface Spoken {
   readonly files: readonly SharedFile[];
   /** Who wrote the first message of the thread. */
   readonly parentUser?: string;
-  readonly isShared: boolean;
+  /** Messages of others that were passed on with it. */
+  readonly shared: readonly string[];
 }
 
 export interface SharedFile {
@@ -48,12 +49,11 @@ export function readMessage(value: unknown, channelId?: string): Spoken | null {
   };
   return {
     ...Object.fromEntries(Object.entries(optional).filter(([, one]) => one !== "")),
-    ...{ channel, ts, text: textOf(event), files: asList(event.files).map(readFile) },
-    isShared: asList(event.attachments).some((one) => asRecord(one).is_share === true),
+    ...{ channel, ts, text: asText(event.text), files: asList(event.files).map(readFile), shared: sharedIn(event) },
   };
 }
 
-export type Changed =
+type Changed =
   | { readonly type: "edited"; readonly message: Spoken }
   | { readonly type: "deleted"; readonly channel: string; readonly ts: string };
 
@@ -68,19 +68,15 @@ export function readChange(value: unknown): Changed | null {
   // What others have answered in a thread stays, below a stone without words.
   if (inner.subtype === "tombstone") return { type: "deleted", channel, ts: asText(inner.ts) };
   const message = readMessage(inner, channel);
-  if (message === null || message.text === textOf(asRecord(event.previous_message))) return null;
+  if (message === null || message.text === asText(asRecord(event.previous_message).text)) return null;
   return { type: "edited", message };
 }
 
-function textOf(event: Json): string {
-  const shared = asList(event.attachments)
+function sharedIn(event: Json): string[] {
+  return asList(event.attachments)
     .map(asRecord)
     .filter((one) => one.is_share === true || one.is_msg_unfurl === true)
-    .map((one) => {
-      const who = asText(one.author_name) || asText(one.author_subname);
-      return `[shared message${who === "" ? "" : ` from ${who}`}]\n${asText(one.text) || asText(one.fallback)}`;
-    });
-  return [asText(event.text), ...shared].filter((part) => part !== "").join("\n\n");
+    .map((one) => `${asText(one.author_name) || "somebody"}: ${asText(one.text) || asText(one.fallback)}`);
 }
 
 export function readFile(value: unknown): SharedFile {
@@ -137,7 +133,7 @@ export function typeOf(text: string, files: readonly ReceivedFile[], isVoice: bo
 }
 
 /** Somebody typed a command of ours. */
-export interface SlashCommand {
+interface SlashCommand {
   readonly text: string;
   readonly channel: string;
   readonly channelName: string;
@@ -162,7 +158,7 @@ export function readCommand(value: unknown): SlashCommand | null {
 }
 
 /** Somebody pressed a button. */
-export interface Pressed {
+interface Pressed {
   readonly actionId: string;
   readonly value: string;
   readonly label: string;

@@ -24,6 +24,9 @@ import type { SlackWeb, Workspace } from "./web.ts";
 
 const MAX_REMEMBERED = 5000;
 const CONTEXT_MESSAGES = 30;
+/** A call, a poll of another app: Slack has no words for it. */
+const UNREADABLE = "[unsupported: message without text]";
+const SHARED = "[shared a message]";
 const NOTHING_SAID = "[mentioned you without a text]";
 const END_MS = 3000;
 /** Stands for everything that was written while no connection was open. */
@@ -187,13 +190,16 @@ export class Reception {
     const about = { source, ...(isBot ? { isBot } : {}), ...(mentionsUs ? { mentionsUs } : {}) };
     const isKnown = (await this.#host.allows?.(about)) ?? true;
     const isCalled = isKnown && inThread && !isFollowed && !isDirect;
-    const context = isCalled ? await this.#threadBefore(spoken, workspace) : undefined;
+    const context = [...(isCalled ? await this.#threadBefore(spoken, workspace) : [])];
+    for (const shared of spoken.shared) context.push(await this.#plain(shared, workspace));
     if (isKnown && !isDirect && threadId !== undefined) this.follow(channel, threadId);
     const { files, notes } = await this.#fetchAll(isKnown ? spoken.files : [], workspace);
     const whole = [plain, ...notes].filter((part) => part !== "").join("\n");
-    if (whole === "" && spoken.files.length === 0 && !mentionsUs) return null;
+    const isEmpty = whole === "" && spoken.files.length === 0;
+    if (isEmpty && !mentionsUs && !isDirect) return null;
+    const nothing = spoken.shared.length > 0 ? SHARED : mentionsUs ? NOTHING_SAID : UNREADABLE;
     return {
-      text: whole === "" && files.length === 0 ? NOTHING_SAID : whole,
+      text: isEmpty ? nothing : whole,
       type: typeOf(
         whole,
         files,
@@ -204,7 +210,7 @@ export class Reception {
       messageId: ts,
       sentAt: Number(ts),
       ...(files.length > 0 ? { files } : {}),
-      ...(context ? { context } : {}),
+      ...(context.length > 0 ? { context: context.join("\n") } : {}),
       ...channelSettings([spoken.threadTs, channel], option),
     };
   }
@@ -216,7 +222,7 @@ export class Reception {
   }
 
   get #repliesInThread(): boolean {
-    return isYes(this.#host.option("reply_in_thread"), true);
+    return isYes(this.#host.option("reply_in_thread", "SLACK_REPLY_IN_THREAD"), true);
   }
 
   async #plain(text: string, workspace: Workspace): Promise<string> {
@@ -255,7 +261,7 @@ export class Reception {
   }
 
   /** Somebody calls us into a thread: what was said there before. */
-  async #threadBefore({ channel, threadTs = "", ts }: Spoken, workspace: Workspace): Promise<string | undefined> {
+  async #threadBefore({ channel, threadTs = "", ts }: Spoken, workspace: Workspace): Promise<readonly string[]> {
     try {
       const { client } = workspace;
       const { messages } = await client.conversations.replies({ channel, ts: threadTs, limit: CONTEXT_MESSAGES });
@@ -266,10 +272,10 @@ export class Reception {
         const who = said.user === undefined ? undefined : await this.#web.userName(workspace, said.user);
         lines.push(`${who ?? said.user ?? "bot"}: ${await this.#plain(said.text, workspace)}`);
       }
-      return lines.length > 0 ? lines.join("\n") : undefined;
+      return lines;
     } catch (error) {
       this.#host.log.debug("slack: the thread could not be read", error);
-      return undefined;
+      return [];
     }
   }
 

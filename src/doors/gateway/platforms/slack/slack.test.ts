@@ -81,12 +81,10 @@ test("what happened in a channel is no message; what somebody wrote is one", () 
   assert.equal(readMessage(null), null);
 });
 
-test("a message that was shared is read with its text", () => {
+test("what others said is kept apart from who passed it on", () => {
   const shared = { is_share: true, author_name: "Bob", text: "look" };
-  assert.equal(
-    readMessage({ channel: "C1", ts: "1.1", text: "this", attachments: [shared] })?.text,
-    "this\n\n[shared message from Bob]\nlook",
-  );
+  const read = readMessage({ channel: "C1", ts: "1.1", text: "this", attachments: [shared, { title: "a preview" }] });
+  assert.deepEqual([read?.text, read?.shared], ["this", ["Bob: look"]]);
 });
 
 test("a preview below a link changes nothing; other words, a deletion and a stone in a thread do", () => {

@@ -195,7 +195,7 @@ function sharedTs(file: unknown, channel: string): string | null {
   return null;
 }
 
-export const apiUrl = (host: AdapterHost) => asText(host.option("api_url", "SLACK_API_URL")) || API_URL;
+const apiUrl = (host: AdapterHost) => asText(host.option("api_url", "SLACK_API_URL")) || API_URL;
 
 function requestMs(host: AdapterHost): number {
   const seconds = Number(host.option("request_timeout"));
