@@ -120,7 +120,7 @@ export class Delivery {
     const payload = row.payload as Payload; // written by us, as is the target
     const { plain, important, replyTo } = payload;
     const target = { ...(row.target as ChatTarget), ...(replyTo === undefined ? {} : { replyTo }) };
-    const options = { key: `${row.cause}#${row.part}`, plain, important };
+    const options = { key: keyOf(row), plain, important };
     const marked = (text: string) => (payload.recovered ? RECOVERED + text : text);
     try {
       if (payload.type === "edit" && adapter.edit)
@@ -172,7 +172,7 @@ export class Delivery {
     const again = { type: "again", afterSeconds: this.#backoff(0), counts: true, error } as const;
     if (entry.repeatIsSafe || payload.type === "edit") return again;
     const found = await adapter
-      .findSent?.(row.target as ChatTarget, `${row.cause}#${row.part}`, textOf(payload))
+      .findSent?.(row.target as ChatTarget, keyOf(row), textOf(payload))
       .catch(() => undefined);
     if (typeof found === "string") return { type: "sent", messageId: found };
     if (found === null) return again;
@@ -202,6 +202,10 @@ export class Delivery {
     else log.error(`sending by ${entry.name} stopped`, error);
   }
 }
+
+/** Of its own for each part of each store: a platform that remembers keys may have seen those of a store that is gone. */
+const keyOf = ({ cause, part, createdAt }: OutboxRow) =>
+  `${cause}#${part}@${Math.round(createdAt * 1000).toString(36)}`;
 
 function textOf(payload: Payload): string {
   return payload.type === "file" ? `[file: ${payload.file.name}]` : payload.text;

@@ -190,7 +190,10 @@ export class Link {
     this.#lost = resolve;
     signal.addEventListener("abort", () => resolve(stopped()), { once: true });
     const seconds = settings.timers.connect;
-    const adapter = await entry.open({ ...this.#options.host(this.account), lost: (error) => resolve(asPlatformError(error)) });
+    const adapter = await entry.open({
+      ...this.#options.host(this.account),
+      lost: (error) => resolve(asPlatformError(error)),
+    });
     try {
       await within(() => adapter.connect(signal), seconds * 1000, clock, signal).catch((error: unknown) => {
         if (!(error instanceof OutOfTime)) throw error;
