@@ -82,6 +82,20 @@ describe("a bot on Discord", () => {
     assert.match(JSON.stringify(garden.turns().at(-1)?.body.messages.at(-1)), /list\.txt.{0,400}roses, tulips/);
   });
 
+  test("a voice message is listened to, and a forwarded text is somebody else's", async () => {
+    const { discord, alice } = garden;
+    const chat = discord.dm(alice);
+    const sound = Buffer.concat([Buffer.from("OggS"), Buffer.alloc(200)]);
+    discord.write(alice, chat, "", { flags: 1 << 13, files: [{ name: "voice-message.ogg", bytes: sound }] });
+    await discord.until(() => garden.turns()[0]?.raw.includes("voice message that could not be transcribed"), "a note");
+    const lists = { attachments: [], embeds: [], components: [], mentions: [], mention_roles: [] };
+    const times = { timestamp: new Date().toISOString(), edited_timestamp: null };
+    const snapshot = { message: { content: "water at noon", type: 0, flags: 0, ...lists, ...times } };
+    discord.write(alice, chat, "", { extra: { message_snapshots: [snapshot] } });
+    const read = () => garden.turns().find(({ raw }) => raw.includes("Forwarded: water at noon"));
+    assert.match((await discord.until(read, "the forwarded text")).raw, /Messages of others, for context/);
+  });
+
   test("what cannot be fetched or read is named, and the turn runs", async () => {
     const { discord, alice } = garden;
     const chat = discord.dm(alice);
@@ -227,7 +241,7 @@ describe("a bot on Discord", () => {
     assert.equal(refused.content, "You may not answer this.");
     const pressed = discord.press(alice, question, "Yes, once");
     const told = await discord.until(() => pressed.followUps[0], "a word to the presser");
-    assert.deepEqual([pressed.response, told], [{ type: 6 }, { content: "Yes, once", flags: 64 }]);
+    assert.deepEqual([pressed.response, told.content, told.flags], [{ type: 6 }, "Yes, once", 64]);
     await discord.until(() => question.components.length === 0, "the buttons gone");
     assert.match(question.content, /→ Yes, once/);
   });

@@ -133,7 +133,9 @@ class DiscordAdapter implements PlatformAdapter {
     const sessions = new Map<number, SessionInfo>();
     const socket = new WebSocketManager({
       ...{ token: tokenOf(this.#host.option) ?? "", intents: INTENTS, rest: this.#discord.rest },
-      retrieveSessionInfo: (shard) => sessions.get(shard) ?? null,
+      // Asked before it connects again, which it does after a pause that nothing ends: after our end it gets no answer.
+      retrieveSessionInfo: (shard) =>
+        this.#over.signal.aborted ? new Promise<null>(() => undefined) : (sessions.get(shard) ?? null),
       updateSessionInfo: (shard, info) => {
         // An address that is not one would end the program, one without encryption would show the token.
         if (info === null || addressProblem(info.resumeURL, "resume_gateway_url") !== null) sessions.delete(shard);
@@ -168,10 +170,12 @@ class DiscordAdapter implements PlatformAdapter {
 
   #dispatch(payload: GatewayDispatchPayload, { selfId, rooms, intake, interactions, events }: Link): void {
     switch (payload.t) {
-      case events.Ready:
+      case events.Ready: {
         if (this.#link !== null) this.#link.applicationId = payload.d.application.id;
-        rooms.clear();
-        return intake.sessionBegan(payload.d.guilds.map(({ id }) => id));
+        const guilds = payload.d.guilds.map(({ id }) => id);
+        rooms.forget(guilds);
+        return intake.sessionBegan(guilds);
+      }
       case events.GuildCreate:
         if (!payload.d.unavailable) rooms.addGuild(payload.d);
         return intake.guildArrived(payload.d.id);

@@ -80,7 +80,7 @@ export class Inbound {
     const repliedTo = message.referenced_message;
     return {
       ...{ ...written, source, ...this.settingsOf(source) },
-      text: text || (files.length > 0 ? "" : "[no text]"),
+      text: text || (files.length > 0 ? "" : message.message_snapshots ? "[forwarded]" : "[no text]"),
       type: typeOf(message, files, isCommand),
       ...(files.length > 0 ? { files } : {}),
       ...(repliedTo ? { replyTo: { messageId: repliedTo.id, text: this.readable(repliedTo) } } : {}),

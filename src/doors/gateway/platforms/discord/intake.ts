@@ -104,7 +104,9 @@ export class Intake {
     const turn = before
       .then(() => gate)
       .then(() => (this.#over.signal.aborted ? undefined : work()))
-      .catch((error) => host.log.error("an event of Discord failed", error))
+      .catch((error) => {
+        if (!this.#over.signal.aborted) host.log.error("an event of Discord failed", error);
+      })
       .finally(() => {
         if (this.#channels.get(channel) === turn) this.#channels.delete(channel);
       });

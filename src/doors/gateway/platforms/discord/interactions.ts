@@ -138,7 +138,7 @@ export class Interactions {
     const deferred = await this.#discord.ask((limit) => interactions.deferMessageUpdate(id, token, {}, limit));
     if ("failure" in deferred) this.#host.log.warn(`a button was not acknowledged: ${deferred.failure.message}`);
     const answer = async (text: string) => {
-      const body = { content: truncateCodePoints(text, 2000, "…"), flags: EPHEMERAL };
+      const body = { content: truncateCodePoints(text, 2000, "…"), flags: EPHEMERAL, allowed_mentions: { parse: [] } };
       const said = await this.#discord.ask((limit) => interactions.followUp(applicationId, token, body, limit));
       if ("failure" in said) this.#host.log.warn(`a button was not answered: ${said.failure.message}`);
     };

@@ -55,10 +55,10 @@ export class Rooms {
     this.#fetch = fetch;
   }
 
-  /** A new session of the socket tells everything again. */
-  clear(): void {
-    this.#guilds.clear();
-    this.#rooms.clear();
+  /** A new session of the socket tells of these servers again; of direct chats it never does. */
+  forget(guilds: readonly string[]): void {
+    for (const id of guilds) this.removeGuild(id);
+    for (const { id, guildId } of this.#rooms.values()) if (guildId === undefined) this.#rooms.delete(id);
   }
 
   addGuild(guild: GatewayGuildCreateDispatchData): void {

@@ -174,7 +174,7 @@ export class Sending {
     if (isCode(failure, CODES.notText) && target.threadId === undefined) return this.#post(target, text, body);
     // A 502 is an answer of somebody in between: behind it the message may have arrived.
     const isOpen = failure.type === "no_answer" || (failure.type === "answered" && failure.status >= 500);
-    if (isOpen && !this.#doubts.has(nonce)) this.#doubts.set(nonce, began);
+    if (isOpen && !this.#doubts.has(nonce)) keepNewest(this.#doubts.set(nonce, began));
     return sendFailure(failure, target);
   }
 
@@ -200,12 +200,8 @@ export class Sending {
   }
 
   #remember(nonce: string, messageId: string): void {
-    this.#arrived.set(nonce, messageId);
-    this.#nonces.set(messageId, nonce);
-    for (const map of [this.#arrived, this.#nonces]) {
-      const [oldest] = map.keys();
-      if (map.size > REMEMBERED && oldest !== undefined) map.delete(oldest);
-    }
+    keepNewest(this.#arrived.set(nonce, messageId));
+    keepNewest(this.#nonces.set(messageId, nonce));
   }
 
   /** Who may be notified by what the agent writes. Read each time: the settings may have changed. */
@@ -219,6 +215,11 @@ export class Sending {
     ] as APIAllowedMentions["parse"]; // the three words of the API
     return { ...(parse === undefined ? {} : { parse }), replied_user: may("replied_user", true) };
   }
+}
+
+function keepNewest(map: Map<string, unknown>): void {
+  const [oldest] = map.keys();
+  if (map.size > REMEMBERED && oldest !== undefined) map.delete(oldest);
 }
 
 export const channelOf = ({ chatId, threadId }: ChatTarget) => threadId ?? chatId;
