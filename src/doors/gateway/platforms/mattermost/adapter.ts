@@ -111,7 +111,6 @@ class MattermostAdapter implements PlatformAdapter {
     const onFrame = async (data: string | Uint8Array) => {
       this.#heardAt = clock.now();
       const frame = asRecord(parseJson(String(data)));
-      if (frame.status === "FAIL") return lost(refusedSocket());
       if (frame.event === "hello") {
         hasBegun = true;
         resolve();
@@ -380,17 +379,14 @@ class MattermostAdapter implements PlatformAdapter {
   }
 
   async sendFile(target: ChatTarget, file: OutgoingFile, { key }: SendOptions): Promise<SendResult> {
-    let id: string;
     try {
       const query = new URLSearchParams({ channel_id: target.chatId, filename: file.name });
       const answer = await this.#call("POST", `/files?${query}`, await openAsBlob(file.path), UPLOAD_SECONDS);
-      id = asText(asRecord(asList(asRecord(answer).file_infos)[0]).id);
+      const id = asText(asRecord(asList(asRecord(answer).file_infos)[0]).id);
+      return await this.#post(target, key, { message: file.caption ?? "", file_ids: [id] });
     } catch (error) {
-      // Nobody sees a file before its post.
-      const failure = sendFailure(error);
-      return "failed" in failure && failure.failed === "unknown" ? { ...failure, failed: "unreachable" } : failure;
+      return sendFailure(error);
     }
-    return this.#post(target, key, { message: file.caption ?? "", file_ids: [id] });
   }
 
   async typing({ chatId, threadId }: ChatTarget): Promise<void> {
@@ -418,10 +414,5 @@ class MattermostAdapter implements PlatformAdapter {
     return found;
   }
 }
-
-const refusedSocket = () =>
-  new PlatformError("refused", "Mattermost refused the token of the bot; set MATTERMOST_TOKEN again", {
-    retryable: false,
-  });
 
 const isGone = (error: unknown) => error instanceof RefusedError && (error.status === 403 || error.status === 404);

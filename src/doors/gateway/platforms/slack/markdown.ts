@@ -86,7 +86,8 @@ function keepFences(text: string, kept: Kept): string {
   let block: string[] | null = null;
   let fence = "";
   for (const line of text.split("\n")) {
-    const [, marks = "", info = ""] = /^ {0,3}(`{3,}|~{3,})(.*)$/.exec(line) ?? [];
+    const [begin = "", marks = ""] = /^ {0,3}(`{3,}|~{3,})/.exec(line) ?? [];
+    const info = line.slice(begin.length);
     if (block === null) {
       const opens = marks !== "" && !(marks.startsWith("`") && info.includes("`"));
       if (!opens) {

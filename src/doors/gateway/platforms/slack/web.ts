@@ -279,7 +279,7 @@ const OUTCOMES: Readonly<Record<string, Exclude<SendResult, { messageId: string 
 
 /** Failures of the network before anything left this machine. */
 const NOT_REACHED =
-  /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ENETDOWN|UND_ERR_CONNECT_TIMEOUT|ERR_TLS_\w+|CERT_\w+|\w*SELF_SIGNED\w*|UNABLE_TO_\w+)$/;
+  /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ENETDOWN|UND_ERR_CONNECT_TIMEOUT|ERR_TLS_|CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_)/;
 
 export function sendFailure(error: unknown): SendResult {
   if (error instanceof NothingSent) return { failed: "unreachable", error: error.message };
