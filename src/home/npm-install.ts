@@ -82,8 +82,10 @@ async function putInPlace(staging: string, folder: string): Promise<void> {
 
 function runNpm(command: "ci" | "install", cwd: string, env: Readonly<Record<string, string>>): Promise<NpmOutcome> {
   const quiet = ["--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error"];
+  // A registry that is not reached is tried twice again, and not for minutes.
+  const patience = ["--fetch-retry-maxtimeout=15000"];
   return new Promise((resolve) => {
-    const child = spawn("npm", [command, ...quiet], {
+    const child = spawn("npm", [command, ...quiet, ...patience], {
       ...{ cwd, env, timeout: LONGEST_MS },
       stdio: ["ignore", "ignore", "pipe"],
     });

@@ -302,6 +302,14 @@ test("the page for people names platforms, queues, and what to do", async (t) =>
   assert.match(stopped, /^Gateway +stopped\n/);
   assert.match(stopped, /^telegram +set up$/m);
   assert.match(stopped, /hermes gateway start/);
+  const failed = { state: "disconnected", error_message: "the token is refused" };
+  await writeFile(
+    parts.at("gateway_state.json"),
+    JSON.stringify({ gateway_state: "startup_failed", exit_reason: "none connected", platforms: { telegram: failed } }),
+  );
+  const after = statusPage(await parts.status(), Date.now());
+  assert.match(after, /^Gateway +startup failed \(none connected\)$/m);
+  assert.match(after, /^telegram +set up, last error: the token is refused$/m);
   const { file } = await running(t, parts);
   const now = Date.now() / 1000;
   file.update({

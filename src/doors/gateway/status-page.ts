@@ -44,7 +44,8 @@ function platformLine(platform: PlatformStatus, isLive: boolean, now: number): s
     pending > 0 ? `${pending} waiting to be sent` : "",
   ];
   const line = facts.filter((fact) => fact !== "").join(", ");
-  return error_message === null || state === "connected" ? line : `${line}: ${error_message}`;
+  if (error_message === null || state === "connected") return line;
+  return isWaiting ? `${line}, last error: ${error_message}` : `${line}: ${error_message}`;
 }
 
 function queueRows({ inbox, outbox }: GatewayStatus): readonly Row[] {
