@@ -46,7 +46,7 @@ describe("a busy chat", () => {
     paper = await PaperServer.start();
     home = await paperHome(model.server, paper, {
       gateway: "  max_concurrent_turns: 3\n",
-      config: "display:\n  busy_input_mode: queue\nonboarding:\n  seen: {busy_input_prompt: true}\n",
+      config: "display:\n  busy_input_mode: queue\n",
     });
     gateway = await startGateway(home);
   });

@@ -24,6 +24,7 @@ const status: CommandDefinition = {
         `Commands: ${ctx.conversation.place}`,
         ...(session ? sessionLines(session, ctx) : []),
         `Running:  ${ctx.busy ? "yes" : "no"}`,
+        ...(ctx.chat ? [`Waiting:  ${ctx.waiting.length}`, `Chats:    ${connected(ctx.chat)}`] : []),
         ...(ctx.conversation.yolo ? ["YOLO:     on"] : []),
         "",
         ...statusRecap(session ? await ctx.store.load(session.id) : [], name),
@@ -31,6 +32,9 @@ const status: CommandDefinition = {
     );
   },
 };
+
+const connected = ({ platforms }: NonNullable<CommandContext["chat"]>) =>
+  platforms.map(({ name, state }) => (state === "connected" ? name : `${name} (${state})`)).join(", ");
 
 function sessionLines(session: Session, ctx: CommandContext): string[] {
   const ago = (seconds: number) => `${compactDuration(Math.max(0, ctx.now() - seconds))} ago`;

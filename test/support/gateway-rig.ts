@@ -11,6 +11,9 @@ const TIMERS = {
   ...{ lease: 3, controls: 0.2, send_retry: 0.1, send_retry_max: 1, stream_tick: 0.02, typing: 0.5, batch: 0.2 },
 };
 
+/** Nobody is new here: what a first message brings has a test of its own. */
+const SEEN = "onboarding:\n  seen: {chat_intro: true, busy_input_prompt: true}\n";
+
 export interface GatewayHomeOptions {
   /** Further lines of config.yaml. */
   readonly config?: string;
@@ -29,7 +32,8 @@ export function gatewayHome(model: ModelServer, options: GatewayHomeOptions): Pr
   const gateway = `gateway:\n  timers:\n${timers.join("")}${options.gateway ?? ""}`;
   const variables = Object.entries(options.env).map(([name, value]) => `${name}=${value}\n`);
   return tempHome({
-    "config.yaml": `${modelConfig(model, "chat_completions", options.contextLength)}${gateway}${options.config ?? ""}`,
+    // The last of two equal keys counts: a test may write these anew.
+    "config.yaml": `${modelConfig(model, "chat_completions", options.contextLength)}${SEEN}${gateway}${options.config ?? ""}`,
     ".env": variables.join(""),
     ...options.files,
   });

@@ -209,12 +209,13 @@ export class Conversations {
   async #current(key: string, source: ChatSource, notices: string[]) {
     const { routes, settings, clock } = this.#options;
     const known = await routes.get(key);
+    const config = settings.home.config();
     if (known === null) {
       const entry = routes.begin(key, source, null);
+      const isFirst = source.chat_type === "dm" && config.onboarding.seen.chat_intro !== true;
       await routes.put(entry);
-      return { entry, note: null };
+      return { entry, note: isFirst ? this.#introduction(source.platform) : null };
     }
-    const config = settings.home.config();
     const isBusy = this.#isBusy(key);
     const reason = isBusy ? null : resetDue(known, resetPolicy(config, source), new Date(clock.now()));
     if (reason === null) {
@@ -232,6 +233,18 @@ export class Conversations {
       ? `[The earlier conversation of this chat was closed (${reason}); session_search finds it: ${known.session_id}.]`
       : null;
     return { entry, note };
+  }
+
+  /** For the model, with the first message of a direct chat. */
+  #introduction(platform: string): string | null {
+    const entry = this.#options.platform(platform);
+    if (entry.interactive === false) return null;
+    const command = (name: string) => entry.commandWord?.(name) ?? `/${name}`;
+    const home =
+      this.#options.settings.homeChannel(entry) === null
+        ? ` and that ${command("sethome")} makes this chat the place for messages of scheduled jobs`
+        : "";
+    return `[This person writes here for the first time. Answer, then say in one sentence who you are, that ${command("help")} lists commands${home}.]`;
   }
 
   /** A turn, a command or a background process of the chat is at work. */

@@ -110,7 +110,7 @@ export class CommandDesk {
     said.push(...borrowed.notices);
     const before = borrowed.conversation.target;
     try {
-      const ctx = this.#context(key, row, message, borrowed.conversation, said);
+      const ctx = await this.#context(key, row, message, borrowed.conversation, said);
       const known = await dispatchTyped(message.text, this.#registry, ctx, {
         kind: "gateway",
         interrupt: async () => {
@@ -135,13 +135,13 @@ export class CommandDesk {
     await routes.put({ ...entry, model_override: override });
   }
 
-  #context(
+  async #context(
     key: string,
     row: InboxRow,
     message: QueuedMessage,
     conversation: OpenAgent,
     said: string[],
-  ): CommandContext {
+  ): Promise<CommandContext> {
     const { settings, store, clock, conversations, work, questions } = this.#ports;
     const { source } = message;
     const desk = this.#desk;
@@ -150,6 +150,9 @@ export class CommandDesk {
     let present = conversation;
     let added = 0;
     const place = this.#place(key, message);
+    const rows = (await work.waiting()).get(key) ?? [];
+    const begun = new Set(desk.turnOf(key)?.rows.map(({ id }) => id));
+    const waiting = rows.filter(({ id, kind }) => kind === "user" && id !== row.id && !begun.has(id));
     const add = (text: string, more: Partial<QueuedMessage>) => {
       const updateId = `command:${row.id}:${added++}`;
       const event = { ...message, text, files: undefined, ...more };
@@ -169,9 +172,7 @@ export class CommandDesk {
         const turn = desk.turnOf(key);
         return (turn !== null && !turn.isFinished) || present.agent.busy;
       },
-      get waiting() {
-        return [];
-      },
+      waiting: waiting.map(({ event }) => (event as QueuedMessage).text), // written by us
       get lastListed() {
         return listed.get(key) ?? [];
       },

@@ -1,0 +1,118 @@
+// Everything a person can do to a chat, in any order, while the model takes its time: never two turns of one chat at once, no message without
+// an end, nothing answered twice.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import fc from "fast-check";
+import { answerTurns, ModelServer, startGateway, until } from "./support/gateway-rig.ts";
+import { paperHome, rowsOf } from "./support/paper-home.ts";
+import { PaperServer } from "./support/platforms/paper-server.ts";
+import { fewer } from "./support/sample.ts";
+
+type Act =
+  | { readonly type: "say" | "edit" | "delete" | "stop" | "new" | "queue" | "steer" | "status" | "approve" | "replay" }
+  | { readonly type: "wait"; readonly ms: number };
+
+const act: fc.Arbitrary<Act> = fc.oneof(
+  { weight: 5, arbitrary: fc.constant({ type: "say" as const }) },
+  {
+    weight: 6,
+    arbitrary: fc.constantFrom(
+      ...(["edit", "delete", "stop", "new", "queue", "steer", "status", "approve", "replay"] as const).map((type) => ({
+        type,
+      })),
+    ),
+  },
+  { weight: 3, arbitrary: fc.integer({ min: 0, max: 60 }).map((ms) => ({ type: "wait" as const, ms })) },
+);
+
+for (const mode of ["interrupt", "queue", "steer"])
+  test(`mode ${mode}: chats in any order of messages, edits, stops and commands`, async () => {
+    const model = await ModelServer.start();
+    const paper = await PaperServer.start();
+    const home = await paperHome(model, paper, {
+      config: `display:\n  busy_input_mode: ${mode}\napprovals:\n  destructive_slash_confirm: false\n`,
+      gateway: "  max_concurrent_turns: 6\n",
+    });
+    const running = new Map<string, number>();
+    const together: string[] = [];
+    answerTurns(model, async ({ body }) => {
+      const chat = /DM with (chat\d+)/.exec(String(body.messages[0].content))?.[1] ?? "?";
+      running.set(chat, (running.get(chat) ?? 0) + 1);
+      if ((running.get(chat) ?? 0) > 1) together.push(chat);
+      await sleep(Math.random() * 40);
+      running.set(chat, (running.get(chat) ?? 0) - 1);
+      const last = [...body.messages].reverse().find(({ role }: { role: string }) => role === "user");
+      return {
+        text: `heard: ${String(last?.content)
+          .match(/t\d+x\d+/g)
+          ?.at(-1)}`,
+      };
+    });
+    const gateway = await startGateway(home);
+    try {
+      const scripts = fc.sample(fc.array(act, { minLength: 4, maxLength: 14 }), fewer(100, 4));
+      await Promise.all(scripts.map((script, chat) => play(paper, `chat${chat}`, script)));
+      for (const [chat] of scripts.entries()) paper.say(`chat${chat}`, `t${chat}x999`);
+      const isOver = (chat: number) =>
+        paper.textsOf(`chat${chat}`).some((text) => text.includes(`heard: t${chat}x999`));
+      await until("every chat answers its last message", () => scripts.every((_, chat) => isOver(chat)), 60_000);
+      await until(
+        "nothing waits",
+        () => rowsOf(home, "SELECT 1 FROM inbox WHERE state = 'queued'").length === 0,
+        30_000,
+      );
+      assert.deepEqual(together, [], "one turn of a chat at a time");
+      const ends = rowsOf(home, "SELECT state, outcome FROM inbox");
+      assert.ok(
+        ends.every(({ state, outcome }) => state === "done" && outcome !== null),
+        "each row has an end",
+      );
+      for (const [chat] of scripts.entries()) {
+        const heard = paper.textsOf(`chat${chat}`).flatMap((text) => text.match(/^heard: (t\d+x\d+)$/m)?.[1] ?? []);
+        assert.deepEqual(heard, [...new Set(heard)], `chat${chat} hears nothing twice`);
+      }
+      const answered = rowsOf(home, "SELECT id FROM inbox WHERE outcome = 'answered'").length;
+      const causes = rowsOf(
+        home,
+        "SELECT DISTINCT cause FROM outbox WHERE cause LIKE 'inbox:%' AND payload LIKE '%heard: %'",
+      ).length;
+      assert.equal(causes, answered, "each answered row has its answer, and no other row has one");
+    } finally {
+      await gateway.kill();
+      await paper.close();
+      await model.close();
+      await home[Symbol.asyncDispose]();
+    }
+  });
+
+async function play(paper: PaperServer, chat: string, script: readonly Act[]): Promise<void> {
+  const number = chat.slice(4);
+  let said = 0;
+  let last = 0;
+  const text = () => `t${number}x${said++}`;
+  for (const one of script)
+    switch (one.type) {
+      case "wait":
+        await sleep(one.ms);
+        break;
+      case "say":
+        last = paper.say(chat, text());
+        break;
+      case "edit":
+        if (last > 0) paper.edit(last, text());
+        break;
+      case "delete":
+        if (last > 0) paper.edit(last, null);
+        break;
+      case "replay":
+        paper.replayFrom = Math.max(0, last - 5);
+        break;
+      case "queue":
+      case "steer":
+        paper.say(chat, `/${one.type} ${text()}`);
+        break;
+      default:
+        paper.say(chat, `/${one.type}`);
+    }
+}
