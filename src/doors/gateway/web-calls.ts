@@ -16,7 +16,7 @@ export interface WebReply {
 }
 
 interface WebCall {
-  readonly method?: "GET" | "POST" | "PUT" | "DELETE";
+  readonly method?: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   readonly headers?: Readonly<Record<string, string>>;
   /** A plain object goes as JSON. */
   readonly body?: Json | FormData | Blob | string | undefined;
