@@ -50,16 +50,23 @@ async function world({ servers = {}, env = {}, before }: WorldOptions = {}): Pro
   echo(model);
   const home = await gatewayHome(model, { env: { ...settings(mail), ...env } });
   await before?.(mail);
+  const release = async () => {
+    await mail.release();
+    await model.close();
+    await home[Symbol.asyncDispose]();
+  };
+  const gateway = await startGateway(home).catch(async (error) => {
+    await release();
+    throw error;
+  });
   const self: World = {
-    ...{ mail, model, home, gateway: await startGateway(home) },
+    ...{ mail, model, home, gateway },
     write: (sent) =>
       mail.send({ from: "Alice <alice@mail.test>", envelopeFrom: "alice@mail.test", to: "bot@mail.test", ...sent }),
     asked: (part) => model.requests.filter((one) => one.body.tools?.length && lastSaid(one).includes(part)),
     async [Symbol.asyncDispose]() {
       await self.gateway.kill();
-      await mail.release();
-      await model.close();
-      await home[Symbol.asyncDispose]();
+      await release();
     },
   };
   return self;
@@ -74,7 +81,7 @@ await withEngine("mail servers", missingMailServers, () => {
     before(async () => {
       it = await world({ env: { EMAIL_ALLOWED_USERS: "alice@mail.test,carol@mail.test" } });
     });
-    after(() => it[Symbol.asyncDispose]());
+    after(() => it?.[Symbol.asyncDispose]());
     beforeEach(async () => {
       await it.mail.empty("alice");
       echo(it.model);

@@ -131,15 +131,39 @@ class XmppAdapter implements PlatformAdapter {
     await connection.send(typingMessage(connection.xml, target.chatId, typeFor(rooms, target.chatId)));
   }
 
+  /** Asked when a connection has just broken: then it is looked for through another one. */
   async findSent(target: ChatTarget, key: string, _text: string, since?: number): Promise<string | null | undefined> {
-    const online = this.#ready(target);
-    if ("failed" in online) throw new Error(online.error);
-    const { rooms, archive, keepsArchive } = online;
-    const isRoom = typeFor(rooms, target.chatId) === "groupchat";
-    if (isRoom ? !online.reception.keepsArchive(target.chatId) : !keepsArchive) return undefined;
+    const online = this.#online;
+    if (!online) return undefined;
+    const isRoom = typeFor(online.rooms, target.chatId) === "groupchat";
+    if (isRoom ? !online.reception.keepsArchive(target.chatId) : !online.keepsArchive) return undefined;
     const place = { with: bareOf(target.chatId), isRoom, ...(since === undefined ? {} : { since }) };
-    const isThere = await archive.holds(idFor(key), place);
+    const isThere = online.connection.isOpen
+      ? await online.archive.holds(idFor(key), place)
+      : await this.#lookAside(idFor(key), place);
     return isThere === undefined ? undefined : isThere ? idFor(key) : null;
+  }
+
+  async #lookAside(id: string, place: Parameters<Archive["holds"]>[1]): Promise<boolean | undefined> {
+    const resource = `${this.#settings.resource}-looks`;
+    let archive: Archive | null = null;
+    const connection = await XmppConnection.open(
+      this.#host,
+      { ...this.#settings, resource },
+      {
+        onStanza(stanza) {
+          archive?.collect(stanza);
+          return null;
+        },
+        onEnd: () => undefined, // the question fails by itself
+      },
+    );
+    try {
+      archive = new Archive(connection);
+      return await archive.holds(id, place);
+    } finally {
+      await connection.close();
+    }
   }
 
   async chats(): Promise<readonly KnownChat[]> {

@@ -34,7 +34,9 @@ export class XmppConnection {
   readonly #log: Logger;
   readonly #clock: Clock;
   readonly #over = new AbortController();
-  /** Numbers of the stanzas that are not dealt with yet, in order. */
+  /** Stanzas since both sides began to count. */
+  #received = 0;
+  /** Numbers of those that are not dealt with yet, in order. */
   readonly #open = new Set<number>();
   #owesAck = false;
   #isReady = false;
@@ -68,7 +70,7 @@ export class XmppConnection {
     this.#prepare(this.#client);
   }
 
-  /** Resolves when the account is online; nobody sees that before `appear`. */
+  /** Resolves when the account is online; nobody sees that before it says so. */
   static async open(host: AdapterHost, settings: XmppSettings, options: ConnectionOptions): Promise<XmppConnection> {
     const library = await host.package("@xmpp/client", () => import("@xmpp/client"));
     const connection = new XmppConnection(library, settings, host, options);
@@ -83,7 +85,7 @@ export class XmppConnection {
     const decoder = new TextDecoder();
     client._onData = (data) =>
       client.parser?.write(typeof data === "string" ? data : decoder.decode(data, { stream: true }));
-    // It also acknowledges what it has read; we acknowledge what is stored.
+    // It also acknowledges what it has read, and counts wrong when much comes at once; we count for ourselves, and only what is stored.
     const send = client.send.bind(client);
     client.send = (element) => {
       if (element.is("a", SM)) element.attrs.h = String(this.#handled());
@@ -95,6 +97,9 @@ export class XmppConnection {
     });
     client.on("disconnect", () => this.#end(this.#error ?? new Error("the server closed the connection")));
     client.on("stanza", (stanza) => this.#receive(stanza));
+    client.on("nonza", (element) => {
+      if (element.is("enabled", SM)) this.#received = 0;
+    });
   }
 
   async #start(): Promise<void> {
@@ -166,15 +171,14 @@ export class XmppConnection {
 
   #receive(stanza: XmlElement): void {
     if (this.#over.signal.aborted) return;
+    const number = ++this.#received;
     const work = this.#options.onStanza(stanza);
     if (work === null) return;
-    const { streamManagement } = this.#client;
-    const number = streamManagement.inbound;
     this.#open.add(number);
     work.then(
       () => {
         this.#open.delete(number);
-        if (this.#owesAck && streamManagement.enabled && this.isOpen) this.#acknowledge();
+        if (this.#owesAck && this.isOpen) this.#acknowledge();
       },
       (error) => {
         const about = { retryable: true, cause: error };
@@ -186,9 +190,8 @@ export class XmppConnection {
   /** How many stanzas were dealt with, without a gap. */
   #handled(): number {
     const [first] = this.#open;
-    const { inbound } = this.#client.streamManagement;
     this.#owesAck = first !== undefined;
-    return first === undefined ? inbound : first - 1;
+    return first === undefined ? this.#received : first - 1;
   }
 
   /** The server asked while we were still at work. */

@@ -24,7 +24,7 @@ declare module "@xmpp/client" {
     readonly status: string;
     readonly socket: { destroy?(): void; end(): void } | null;
     readonly reconnect: { stop(): void };
-    readonly streamManagement: { enabled: boolean; inbound: number };
+    readonly streamManagement: { readonly enabled: boolean };
     readonly iqCaller: { request(stanza: XmlElement, timeoutMs?: number): Promise<XmlElement> };
     readonly parser: { write(text: string): void } | null;
     start(): Promise<unknown>;
