@@ -1,7 +1,7 @@
 // npm run build: the program in dist/, split so that each door loads its own part only. The parts are CommonJS, which src/home/script-loader.ts
 // runs; dist/main.js is where it begins. `build.mjs FOLDER` builds elsewhere, with `--to-run` nothing but what running needs.
 import { createHash } from "node:crypto";
-import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { enableCompileCache } from "node:module";
 import { dirname, join, relative, resolve } from "node:path";
@@ -76,7 +76,7 @@ const platformIndex = {
     const folder = join(root, "src", "doors", "gateway");
     bundler.onLoad({ filter: /[\\/]gateway[\\/]registry\.ts$/ }, () => {
       const names = readdirSync(join(folder, "platforms"))
-        .filter((name) => !name.includes("."))
+        .filter((name) => existsSync(join(folder, "platforms", name, "entry.ts")))
         .sort();
       const imports = names.map((name, at) => `import { entry as entry${at} } from "./platforms/${name}/entry.ts";`);
       const entries = names.map((_, at) => `entry${at}`).join(", ");

@@ -4,8 +4,8 @@ import { glob, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import { Command } from "commander";
-import type { CliContext } from "../src/doors/cli-context.ts";
 import { SUBCOMMANDS } from "../src/doors/cli/program.ts";
+import type { CliContext } from "../src/doors/cli-context.ts";
 
 const root = join(import.meta.dirname, "..");
 

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import type { Command } from "commander";
-import type { CliContext } from "../src/doors/cli-context.ts";
 import { commandTree } from "../src/doors/cli/program.ts";
+import type { CliContext } from "../src/doors/cli-context.ts";
 import { useLanguage } from "../src/home/language/languages.ts";
 import { said } from "../src/home/language/words.ts";
 import { sourceTexts } from "./support/texts.ts";

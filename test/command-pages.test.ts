@@ -9,8 +9,8 @@ import { promisify } from "node:util";
 import { Command } from "commander";
 import { type CommandFacts, commandFacts, eachCommand } from "../src/doors/cli/command-facts.ts";
 import { define } from "../src/doors/cli/completion.ts";
-import type { CliContext } from "../src/doors/cli-context.ts";
 import { commandTree } from "../src/doors/cli/program.ts";
+import type { CliContext } from "../src/doors/cli-context.ts";
 import { repository } from "./support/run-hermes.ts";
 
 const tree = await commandTree({} as CliContext); // nothing is run

@@ -70,11 +70,13 @@ export interface Sender {
   /** It names us, or answers one of our messages. */
   readonly mentionsUs?: boolean;
   readonly isPaired: boolean;
+  /** A role on the platform is on a list; false: there is a list, and none is. */
+  readonly allowedByRole?: boolean;
 }
 
 /** The order of the steps is part of the contract: what comes first wins. */
 export function isAuthorised(
-  { source, isBot = false, mentionsUs = false, isPaired }: Sender,
+  { source, isBot = false, mentionsUs = false, isPaired, allowedByRole }: Sender,
   rules: AccessRules,
 ): boolean {
   if (rules.trustsTransport) return true;
@@ -84,9 +86,10 @@ export function isAuthorised(
   if (ids.length === 0) return false;
   if (rules.allowAll) return true;
   if (isBot && !(rules.allowBots === "all" || (rules.allowBots === "mentions" && mentionsUs))) return false;
-  if (isPaired) return true;
+  if (isPaired || allowedByRole) return true;
   const lists = [rules.allowedUsers, rules.allowedEverywhere, ...(isDm ? [] : [rules.allowedInGroups])];
-  const anyList = [...lists, rules.allowedInGroups, rules.allowedChats].some(({ size }) => size > 0);
+  const anyList =
+    allowedByRole === false || [...lists, rules.allowedInGroups, rules.allowedChats].some(({ size }) => size > 0);
   if (!anyList) return rules.allowAllEverywhere;
   return lists.some((list) => matches(list, source.platform, ids));
 }

@@ -43,7 +43,7 @@ async function open(t: TestContext, { repeatIsSafe = false, more = {} }: Rig = {
   let lost = 0;
   const delivery = new Delivery({
     ...{ work, adapter, account: "b", lease: taken.lease, clock: systemClock, log: recordedLog() },
-    entry: { name: "p", repeatIsSafe },
+    entry: { name: "p", maxLength: 40, lengthUnit: "utf16", repeatIsSafe },
     timers: { retry: 0.01, retryMax: 0.05, poll: 0.02 },
     onDead: (_row, error) => dead.push(error),
     onLost: () => {
@@ -252,4 +252,16 @@ test("an adapter that throws has an unknown outcome, and one that lost its bot s
   delivery.start();
   while (lost() === 0) await delay(5);
   assert.deepEqual(sent, []);
+});
+
+test("a mark that does not fit in front of a full part goes ahead of it", async (t) => {
+  const { work, sent, delivery, answers } = await open(t);
+  const full = "x".repeat(40);
+  answers.push({ failed: "unknown", error: "timeout" });
+  delivery.start();
+  await settled(work, await promise(work, "a", say(full)));
+  assert.deepEqual(
+    sent.map(({ text }) => text),
+    [full, "(recovered)", full],
+  );
 });

@@ -3,12 +3,16 @@ import type { Logger } from "../../home/log.ts";
 import { type Clock, joinSignals } from "../../kit/clock.ts";
 import { LaneMovedError } from "../../sessions/store.ts";
 import type { BotLease, OutboxRow, SendOutcome, WorkStore } from "../../sessions/work.ts";
+import { splitFor } from "./answer.ts";
 import type { ChatTarget, OutgoingFile, PlatformAdapter, PlatformEntry, SendResult } from "./contract.ts";
+import { splitMessage } from "./split.ts";
 
 /** What a row of the outbox holds. */
 export type Payload = {
   /** Nobody knows whether it arrived before: it says so itself. */
   readonly recovered?: boolean;
+  /** It was meant for a thread that is no longer there. */
+  readonly threadGone?: boolean;
   readonly plain?: boolean;
   readonly important?: boolean;
   /** The message it answers. Not part of the target: parts to one chat are sent in their order, whatever they answer. */
@@ -28,7 +32,7 @@ export type Payload = {
 
 interface DeliveryOptions {
   readonly work: WorkStore;
-  readonly entry: Pick<PlatformEntry, "name" | "repeatIsSafe">;
+  readonly entry: Pick<PlatformEntry, "name" | "repeatIsSafe" | "maxLength" | "lengthUnit" | "format">;
   readonly adapter: PlatformAdapter;
   readonly account: string;
   readonly lease: BotLease;
@@ -121,14 +125,21 @@ export class Delivery {
     const { plain, important, replyTo } = payload;
     const target = { ...(row.target as ChatTarget), ...(replyTo === undefined ? {} : { replyTo }) };
     const options = { key: keyOf(row), plain, important };
-    const marked = (text: string) => (payload.recovered ? RECOVERED + text : text);
+    const mark = (payload.threadGone ? THREAD_GONE : "") + (payload.recovered ? RECOVERED : "");
     try {
       if (payload.type === "edit" && adapter.edit)
         return await adapter.edit(target, payload.messageId, payload.text, { ...options, final: true });
       if (payload.type === "file" && adapter.sendFile) return await adapter.sendFile(target, payload.file, options);
       if (payload.type === "question" && adapter.ask && !plain)
-        return await adapter.ask(target, marked(payload.text), payload, options);
-      return await adapter.send(target, marked(textOf(payload)), options);
+        return await adapter.ask(target, mark + payload.text, payload, options);
+      const text = textOf(payload);
+      const fits = splitMessage(mark + text, splitFor(this.#options.entry)).length === 1;
+      // A part that fills its message has no room for the mark: that goes ahead by itself.
+      if (mark !== "" && !fits) {
+        const ahead = await adapter.send(target, mark.trim(), { ...options, key: `${options.key}!` });
+        if ("failed" in ahead) return ahead;
+      }
+      return await adapter.send(target, fits ? mark + text : text, options);
     } catch (error) {
       // Against its contract: whether the request left is anybody's guess.
       log.error(`sending by ${this.#options.entry.name} failed in an unforeseen way`, error);
@@ -150,15 +161,15 @@ export class Delivery {
       case "thread_gone": {
         if (target.threadId === undefined) return { type: "dead", error };
         const { threadId: _, replyTo: __, ...chat } = target;
-        const { replyTo: ___, ...rest } = withText(payload, (text) => THREAD_GONE + text);
-        return { ...again, target: chat, payload: rest };
+        const { replyTo: ___, ...rest } = asNew(payload);
+        return { ...again, target: chat, payload: { ...rest, threadGone: true } };
       }
       case "unreachable":
         if (this.#now - row.createdAt > GIVE_UP_SECONDS) return { type: "dead", error };
         return { ...again, afterSeconds: this.#backoff(row.attempts) };
       case "refused":
         // The message that was streamed is gone, or too old to be changed: the answer is not.
-        if (payload.type === "edit") return { ...again, payload: withText(payload, (text) => text) };
+        if (payload.type === "edit") return { ...again, payload: asNew(payload) };
         return { type: "dead", error };
       case "unknown":
         return this.#unknown(row, error);
@@ -211,9 +222,9 @@ function textOf(payload: Payload): string {
   return payload.type === "file" ? `[file: ${payload.file.name}]` : payload.text;
 }
 
-function withText(payload: Payload, change: (text: string) => string): Payload {
-  if (payload.type === "file") return payload;
-  const { recovered = false, plain = false, important = false } = payload;
-  if (payload.type === "edit") return { type: "text", text: change(payload.text), recovered, plain, important };
-  return { ...payload, text: change(payload.text) };
+/** A message of its own, in place of the change of one. */
+function asNew(payload: Payload): Payload {
+  if (payload.type !== "edit") return payload;
+  const { messageId: _, ...rest } = payload;
+  return { ...rest, type: "text" };
 }

@@ -29,6 +29,8 @@ interface InboundOptions {
   entry(name: string): PlatformEntry;
 }
 
+type Writer = Pick<ChatMessage, "source" | "isBot" | "mentionsUs" | "allowedByRole">;
+
 /** "please restart the gateway!": whole, and in a direct chat only. */
 const RESTART = /^(?:please )?restart (?:the gateway|gateway|hermes|hermes gateway)[.!]{0,3}$/i;
 
@@ -49,6 +51,7 @@ export class Inbound {
       receive: (messages, cursor) => this.#receive(entry, account, messages, cursor),
       changed: (updateId, text) => this.#changed(platform, account, updateId, text),
       pressed: (press) => this.#pressed(press),
+      allows: (sender) => this.isAllowed(sender),
       cursor: () => work.cursor(platform, account),
       knownChats: async () =>
         (await routes.all()).flatMap(({ origin }) => (origin?.platform === platform ? [origin] : [])),
@@ -61,16 +64,18 @@ export class Inbound {
   }
 
   /** Asked when a message comes in, and again when its turn begins. */
-  async isAllowed({
-    source,
-    isBot,
-    mentionsUs,
-  }: Pick<ChatMessage, "source" | "isBot" | "mentionsUs">): Promise<boolean> {
+  async isAllowed({ source, isBot, mentionsUs, allowedByRole }: Writer): Promise<boolean> {
     const { pairing, settings } = this.#options;
     await settings.refresh();
     const rules = this.#rules(source);
     const isPaired = source.user_id !== undefined && (await pairing.isPaired(source.platform, source.user_id));
-    const sender = { source, isPaired, ...(isBot ? { isBot } : {}), ...(mentionsUs ? { mentionsUs } : {}) };
+    const sender = {
+      source,
+      isPaired,
+      ...(isBot ? { isBot } : {}),
+      ...(mentionsUs ? { mentionsUs } : {}),
+      ...(allowedByRole === undefined ? {} : { allowedByRole }),
+    };
     return isAuthorised(sender, rules);
   }
 
@@ -145,7 +150,7 @@ export class Inbound {
 
   async #pressed(press: ButtonPress): Promise<void> {
     const { questions } = this.#options;
-    if (!(await this.isAllowed({ source: press.source }))) return press.answer("You may not answer this.");
+    if (!(await this.isAllowed(press))) return press.answer("You may not answer this.");
     await press.answer(await questions.press(press.questionId, press.choice, press.source));
   }
 

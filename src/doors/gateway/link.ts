@@ -150,7 +150,7 @@ export class Link {
       this.#triedOnce();
       await clock.sleep(wait * 1000, this.#over.signal).catch(() => undefined);
     }
-    this.#set({ state: "disconnected", since: null, retry_at: null });
+    if (this.#status.state !== "fatal") this.#set({ state: "disconnected", since: null, retry_at: null });
     this.#triedOnce();
   }
 

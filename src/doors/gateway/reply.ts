@@ -77,6 +77,7 @@ export class Reply {
     const { adapter, entry } = this.#bot;
     const { settings, clock, log } = this.#ports;
     if (adapter === null) return;
+    this.#mark("working");
     const key = `live:${this.#row}`;
     this.#live = new LiveReply({ adapter, entry, settings, target: this.target, clock, log, key });
   }
@@ -98,9 +99,18 @@ export class Reply {
   }
 
   async close(how: "answered" | "failed" | "stopped"): Promise<void> {
+    this.#mark(how === "answered" ? "done" : "failed");
     await this.#live
       ?.close(how, this.#unused)
       .catch((error) => this.#ports.log.debug("the live reply did not end well", error));
+  }
+
+  /** A sign beside the message, where the settings of the platform want one. */
+  #mark(state: "working" | "done" | "failed"): void {
+    const { messageId } = this.#message;
+    if (messageId === undefined) return;
+    const marked = this.#bot.adapter?.mark?.(this.target, messageId, state);
+    marked?.catch((error) => this.#ports.log.debug("a message could not be marked", error));
   }
 
   /** Said beside the answer, in its order. */

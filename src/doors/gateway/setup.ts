@@ -5,12 +5,12 @@ import { didYouMean } from "../../kit/similarity.ts";
 import { type CliContext, ExitError } from "../cli-context.ts";
 import type { AdapterHost, PlatformEntry, SetupVariable } from "./contract.ts";
 import { installPackages, missingPackages } from "./packages.ts";
-import { builtinPlatforms } from "./registry.ts";
+import { allPlatforms } from "./platform-list.ts";
 import { GatewaySettings } from "./settings.ts";
 
 export async function setUpPlatform(name: string | undefined, ctx: CliContext): Promise<void> {
   const { io } = ctx;
-  const entries = await builtinPlatforms();
+  const entries = await allPlatforms(ctx, ctx.home.log.child("gateway"));
   const settings = await GatewaySettings.open(ctx.home);
   const isInteractive = io.stdinIsTerminal && io.stdoutIsTerminal;
   const chosen = name === undefined ? null : entryOf(name, entries);
