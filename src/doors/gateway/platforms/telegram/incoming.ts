@@ -139,11 +139,11 @@ export class IncomingReader {
     }
     const about = {
       ...{ chatId, threadId: thread, text, mentionsUs: named.us, repliesToUs: repliesTo(message, this.#me) },
-      isCommand: named.isCommand && !named.otherBot,
+      isCommand: named.isCommand,
     };
     const defaults = { requireMention: false, prefix: "TELEGRAM" };
-    const isForAnother =
-      named.otherBot && !named.us && (named.isCommand || isYes(read("exclusive_bot_mentions"), false));
+    const isExclusive = isYes(read("exclusive_bot_mentions"), false);
+    const isForAnother = !named.us && (named.othersCommand || (named.otherBot && isExclusive));
     if (!isForAnother && isForUs(about, option, defaults, log)) return "ours";
     const isHere = isForUs({ ...about, mentionsUs: true }, option, defaults, log);
     if (!isHere && named.us && isYes(read("guest_mode"), false)) return "ours";
@@ -268,6 +268,8 @@ interface Named {
   readonly us: boolean;
   readonly otherBot: boolean;
   readonly isCommand: boolean;
+  /** `/start@another_bot` */
+  readonly othersCommand: boolean;
 }
 
 const bodyOf = ({ text, caption, entities, caption_entities: inCaption }: Message) => ({
@@ -288,12 +290,15 @@ function namesIn(message: Message, me: Me): Named {
   const names = entities.map((entity) => nameIn(body, entity)).filter((name) => name !== null);
   const people = entities.flatMap((entity) => (entity.type === "text_mention" ? [entity.user] : []));
   const own = me.username.toLowerCase();
+  const command = entities.find(({ type, offset }) => type === "bot_command" && offset === 0);
+  const addressed = command === undefined ? null : nameIn(body, command);
   return {
     us: names.includes(own) || people.some(({ id }) => id === me.id),
     otherBot:
       names.some((name) => name !== own && name.endsWith("bot")) ||
       people.some(({ id, is_bot: isBot }) => isBot && id !== me.id),
-    isCommand: entities.some(({ type, offset }) => type === "bot_command" && offset === 0),
+    isCommand: command !== undefined,
+    othersCommand: addressed !== null && addressed !== own,
   };
 }
 

@@ -35,6 +35,7 @@ const cases: readonly (readonly [name: string, markdown: string, sent: string])[
   ["a link and code inside bold", "**see [x](https://a.example) and `y`**", "*see [x](https://a.example) and `y`*"],
   ["bold inside a link", "[**x** y](https://a.example)", "[*x* y](https://a.example)"],
   ["marks that cross", "**a *b** c*", "*a \\*b* c\\*"],
+  ["a mark inside its like", "**a **b** c**", "*a \\*\\*b* c\\*\\*"],
   ["a mark without its partner", "**a", "\\*\\*a"],
   ["an escaped mark", "\\*a\\*", "\\\\\\*a\\\\\\*"],
   ["bullets", "* one\n* *two*\n- three\n+ four", "\\* one\n\\* _two_\n\\- three\n\\+ four"],
@@ -46,6 +47,7 @@ const cases: readonly (readonly [name: string, markdown: string, sent: string])[
   ["a quote", "> said **he**.\n>\n>> twice\nafter", "> said *he*\\.\n>\n>> twice\nafter"],
   ["no quote", ">5 and a > b", "\\>5 and a \\> b"],
   ["a quote that folds", "> a\n**>b\n> c||\nafter", "> a\n**>b\n> c||\nafter"],
+  ["a quote that only ends with bars", "> a||", "> a\\|\\|"],
   ["bold that begins with a sign of a quote", "**>5** x", "*\\>5* x"],
   [
     "a table",
