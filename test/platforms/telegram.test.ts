@@ -11,8 +11,6 @@ const PNG = Buffer.from(
   "base64",
 );
 
-const WAITS = { todo: "the gateway does not ask for it yet" };
-
 /** What is marked in a message: `bold Ada`. */
 const marksOf = ({ text, entities }: Posted) =>
   entities.map(({ type, offset, length }) => `${type} ${text.slice(offset, offset + length)}`);
@@ -255,7 +253,7 @@ describe("Telegram", () => {
     await chat.shows(/you chose .*Blue/);
   });
 
-  test("a stranger is given a pairing code, and nothing of theirs is fetched", WAITS, async () => {
+  test("a stranger is given a pairing code, and nothing of theirs is fetched", async () => {
     const { telegram, home, asked } = one;
     const eve = telegram.person("Eve");
     await writeFile(
@@ -333,7 +331,7 @@ describe("Telegram", () => {
     }
   });
 
-  test("reactions show who works on what, where the settings want them", WAITS, async () => {
+  test("reactions show who works on what, where the settings want them", async () => {
     const { ada, telegram, withOptions } = one;
     const plain = chat.write(ada, "no reaction");
     await chat.shows(/no reaction/);

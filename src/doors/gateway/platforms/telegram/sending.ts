@@ -68,9 +68,6 @@ export class Sender implements Sending {
       const result = await this.#attempt(target, sent);
       if (!("failed" in result)) return { messageId };
       if (/message is not modified/i.test(result.error)) return { messageId };
-      // It was deleted meanwhile, or is too old: what it should say is said in another.
-      if (options.final && /message to edit not found|message can't be edited|message_id_invalid/i.test(result.error))
-        return this.send(target, text, options);
       const { failed, retryAfter = 0 } = result;
       if (failed !== "rate_limited" || retryAfter > EDIT_WAIT_SECONDS || tries === EDIT_TRIES) return result;
       await this.#host.clock.sleep(retryAfter * 1000);
