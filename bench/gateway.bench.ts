@@ -38,7 +38,7 @@ const home = await paperHome(model, paper, {
 });
 const [script, report] = [home.at("watch.mjs"), home.at("delay.json")];
 await writeFile(script, WATCH);
-const env = { NODE_OPTIONS: `--import ${script}`, HERMES_BENCH_DELAY: report };
+const env = { HERMES_FROM_SOURCE: "0", NODE_OPTIONS: `--import ${script}`, HERMES_BENCH_DELAY: report };
 const gateway = await startGateway(home, { env, timeoutMs: 600_000 });
 await sleep(1500);
 const idle = JSON.parse(await readFile(report, "utf8"));

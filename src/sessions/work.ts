@@ -176,7 +176,13 @@ export interface WorkStore {
   /**
    * What waits, by chat, fairly: the chat whose first row has waited longest comes first. Within a chat in the order of arrival, goals last.
    */
-  waiting(options?: { readonly limit?: number }): Promise<ReadonlyMap<string, readonly InboxRow[]>>;
+  waiting(options?: {
+    readonly limit?: number;
+    /** Only rows that came after this one. */
+    readonly after?: number;
+  }): Promise<ReadonlyMap<string, readonly InboxRow[]>>;
+  /** Of these rows, those that still wait, as they are now. */
+  stillWaiting(ids: readonly number[]): Promise<readonly InboxRow[]>;
   /** The lease of the conversation, and with it those of the rows that still wait: from here on they are its own. */
   take(
     sessionId: string,

@@ -270,6 +270,7 @@ export class Conversations {
     });
     const warm: Warm = { key, opened, signature, usedAt: clock.now(), users: 0 };
     this.#warm.set(key, warm);
+    if (this.#warm.size > MOST_WARM) void this.sweep();
     this.#options.follow(key, opened);
     return { warm, was };
   }

@@ -24,7 +24,11 @@ export class Desk {
   readonly #turns = new Map<string, { readonly turn: ChatTurn; readonly over: Promise<void> }>();
   /** Commands at work; those that change a conversation hold back its turns. */
   readonly #commands = new Map<string, Set<Promise<void>>>();
-  readonly #greeted = new Set<number>();
+  /** What waits, by chat, as far as it is known here; the store has the last word whenever something begins. */
+  #waiting = new Map<string, readonly InboxRow[]>();
+  /** The newest row that is known here. */
+  #newest = 0;
+  #wholeAt = 0;
   readonly #told = new Set<number>();
   readonly #paused = new Map<string, Pause>();
   readonly #acknowledged = new Map<string, number>();
@@ -100,24 +104,58 @@ export class Desk {
   // --- looking
 
   async #lookOnce(): Promise<void> {
-    const waiting = await this.#ports.work.waiting();
-    const present = new Set([...waiting.values()].flat().map(({ id }) => id));
-    for (const known of [this.#greeted, this.#told]) for (const id of known) if (!present.has(id)) known.delete(id);
-    for (const [key, rows] of waiting)
-      for (const row of rows) {
-        if (this.#greeted.has(row.id)) continue;
-        this.#greeted.add(row.id);
-        await this.#greet(key, row);
-      }
+    await this.#learn();
     if (this.#state !== "open") return;
     const most = Math.max(1, this.#ports.settings.home.config().gateway.max_concurrent_turns);
     let line = 0;
-    for (const [key, rows] of waiting) {
+    for (const [key, rows] of this.#waiting) {
       const group = this.#ready(key, rows);
       if (group === null) continue;
-      if (this.#turns.size < most) this.#start(key, group);
+      if (this.#turns.size < most) await this.#begin(key, group);
       else await this.#tellToWait(group, ++line);
     }
+  }
+
+  /** Takes in what is new; now and then everything, for what others did to it. */
+  async #learn(): Promise<void> {
+    const { work } = this.#ports;
+    const now = this.#clock.now();
+    const isWhole = now - this.#wholeAt > WHOLE_MS;
+    const found = await work.waiting(isWhole ? { limit: MOST_CHATS } : { after: this.#newest, limit: MOST_CHATS });
+    const fresh = [...found].flatMap(([key, rows]) =>
+      rows.filter(({ id }) => id > this.#newest).map((row) => ({ key, row })),
+    );
+    if (isWhole) {
+      this.#wholeAt = now;
+      this.#waiting = new Map(found);
+      const present = new Set([...found.values()].flat().map(({ id }) => id));
+      for (const id of this.#told) if (!present.has(id)) this.#told.delete(id);
+    } else for (const { key, row } of fresh) this.#waiting.set(key, [...(this.#waiting.get(key) ?? []), row]);
+    this.#newest = Math.max(this.#newest, ...fresh.map(({ row }) => row.id));
+    for (const { key, row } of fresh) await this.#greet(key, row);
+  }
+
+  /** What of a chat still waits, as the store has it now. */
+  async #refresh(key: string): Promise<readonly InboxRow[]> {
+    const known = this.#waiting.get(key) ?? [];
+    const rows = await this.#ports.work.stillWaiting(known.map(({ id }) => id));
+    const looked = new Set(known.map(({ id }) => id));
+    const meanwhile = (this.#waiting.get(key) ?? []).filter(({ id }) => !looked.has(id));
+    // Goals come after everything that people said.
+    const ordered = [...rows, ...meanwhile].sort(
+      (a, b) => Number(a.kind === "goal") - Number(b.kind === "goal") || a.id - b.id,
+    );
+    if (ordered.length > 0) this.#waiting.set(key, ordered);
+    else this.#waiting.delete(key);
+    return ordered;
+  }
+
+  /** A message may have been changed or taken back since it was looked at. */
+  async #begin(key: string, group: readonly InboxRow[]): Promise<void> {
+    const rows = await this.#refresh(key);
+    const ids = new Set(group.map(({ id }) => id));
+    const present = rows.filter(({ id }) => ids.has(id));
+    if (present.length > 0 && !this.#turns.has(key)) this.#start(key, present);
   }
 
   /** A row that is new here. */
@@ -217,8 +255,9 @@ export class Desk {
         this.#log.error(`a turn of ${key} failed in an unforeseen way; it is tried again`, error);
         this.#ended(key, "later");
       })
-      .finally(() => {
+      .finally(async () => {
         this.#turns.delete(key);
+        await this.#refresh(key).catch((error) => this.#log.warn("what waits could not be looked at", error));
         this.look();
       });
     this.#turns.set(key, { turn, over });
@@ -242,9 +281,10 @@ export class Desk {
     const work = surface
       .run(key, row, message)
       .catch((error) => this.#log.error(`a command of ${key} failed in an unforeseen way`, error))
-      .finally(() => {
+      .finally(async () => {
         running.delete(work);
         if (running.size === 0) this.#commands.delete(key);
+        await this.#refresh(key).catch((error) => this.#log.warn("what waits could not be looked at", error));
         this.look();
       });
     running.add(work);
@@ -307,6 +347,9 @@ export class Desk {
 }
 
 const CUT_MS = 5000;
+/** How often everything that waits is read again. */
+const WHOLE_MS = 2000;
+const MOST_CHATS = 10_000;
 
 const messageIn = ({ event }: InboxRow) => event as QueuedMessage; // written by us
 

@@ -72,9 +72,12 @@ export function replaceEvent(
   return changes > 0;
 }
 
-export function waitingRows(core: StoreCore, limit = 1000): Map<string, readonly InboxRow[]> {
+export function waitingRows(
+  core: StoreCore,
+  { limit = 1000, after = 0 }: Parameters<WorkStore["waiting"]>[0] = {},
+): Map<string, readonly InboxRow[]> {
   const byChat = new Map<string, InboxRow[]>();
-  for (const row of inboxRows(core, "WHERE state = 'queued' ORDER BY id")) {
+  for (const row of inboxRows(core, "WHERE state = 'queued' AND id > ? ORDER BY id", after)) {
     const chat = byChat.get(row.sessionKey);
     if (chat) chat.push(row);
     else if (byChat.size < limit) byChat.set(row.sessionKey, [row]);
@@ -85,7 +88,7 @@ export function waitingRows(core: StoreCore, limit = 1000): Map<string, readonly
 }
 
 /** Of a list of ids, the rows that are still to be worked on. */
-function queued(core: StoreCore, ids: readonly number[]): InboxRow[] {
+export function queued(core: StoreCore, ids: readonly number[]): InboxRow[] {
   return inboxRows(
     core,
     "WHERE state = 'queued' AND id IN (SELECT value FROM json_each(?)) ORDER BY id",
