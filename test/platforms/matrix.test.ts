@@ -304,6 +304,23 @@ describe("Matrix", () => {
     const { content } = await one.written("I cannot read encrypted messages", room);
     assert.equal(content.msgtype, "m.notice");
     await sleep(300);
+    const tries = server.web.callsOf(/PUT .*\/send\//).filter(({ body }) => body.includes("cannot read encrypted"));
+    assert.equal(tries.length, 1);
+  });
+
+  test("an answer does not go into a room that was encrypted meanwhile", async () => {
+    const { server, model } = one;
+    const room = server.room({ [ANN]: "Ann" });
+    const gate = held(model, "this is a secret");
+    server.say(room, ANN, "tell me a secret");
+    await until("the turn runs", () => asked(model, "tell me a secret").length === 1);
+    server.state(room, ANN, "m.room.encryption", { algorithm: "m.megolm.v1.aes-sha2" });
+    server.say(room, ANN, { algorithm: "m.megolm.v1.aes-sha2", ciphertext: "x" }, "m.room.encrypted");
+    await one.written("I cannot read encrypted messages", room);
+    gate.resolve();
+    await until("it is in the log", async () =>
+      (await readFile(join(one.home.dir, "logs", "gateway.log"), "utf8")).includes("cannot write encrypted messages"),
+    );
     assert.equal(server.sent(room).length, 1);
   });
 
@@ -367,8 +384,11 @@ test("what was written while the gateway was down is answered in order, however 
   for (let index = 0; index < 60; index++) server.say(dm, BOB, { msgtype: "m.notice", body: `a bot says ${index}` });
   await sleep(20);
   server.say(dm, ANN, "while you were out, two");
+  const syncs = () => server.web.callsOf(/\/sync/).map(({ query }) => query.get("since"));
+  const before = syncs();
   one.gateway = await startGateway(home);
   await one.written("out, two");
+  assert.notEqual(syncs()[before.length], before[1], "it reads on from where it stopped, not from the start");
   assert.deepEqual(
     bodies(server, dm).filter((body) => body.startsWith("heard:")),
     ["heard: before", "heard: while you were out, one", "heard: while you were out, two"],

@@ -143,7 +143,10 @@ describe("Signal", () => {
       ...own,
       syncMessage: { sentMessage: { ...sentMessage, destination: BOB, destinationNumber: BOB, message: "to Bob" } },
     });
+    server.emit({ ...own, dataMessage: { timestamp: Date.now(), message: "to Bob, notified" } });
     assert.equal((await one.written("note to self")).to, ACCOUNT);
+    server.say(ANN, "after the notes");
+    await one.written("after the notes");
     assert.deepEqual(asked(model, "to Bob"), []);
   });
 
