@@ -241,4 +241,32 @@ describe("what is promised to chats", () => {
       },
       { contextLength: 20_000, config: "compression:\n  threshold: 0.99\n" },
     ));
+
+  test("a plugin may drop, rewrite or let in a message before anybody looks at who wrote it", () =>
+    inWorld(
+      async ({ paper, home, heard }) => {
+        await home.write(
+          "plugins/gate/plugin.yaml",
+          "name: gate\nversion: 1.0.0\nprovides_hooks: [pre_gateway_dispatch]\n",
+        );
+        await home.write(
+          "plugins/gate/index.mjs",
+          `export default (ctx) => ctx.registerHook("pre_gateway_dispatch", ({ text }) =>
+             text === "spam" ? { action: "skip" } : text === "old" ? { action: "rewrite", text: "new" } : text === "friend" ? { action: "allow" } : undefined);`,
+        );
+        const gateway = await startGateway(home);
+        paper.say("guest", "spam");
+        paper.say("guest", "friend");
+        await until("the friend is heard", () => heard("guest").length === 1);
+        paper.say("ann", "spam");
+        paper.say("ann", "old");
+        await until("the rewritten text is heard", () => heard("ann").length === 1);
+        await gateway.stop();
+        assert.deepEqual([heard("guest"), heard("ann")], [["heard: friend"], ["heard: new"]]);
+      },
+      {
+        env: { PAPER_ALLOW_ALL_USERS: "", PAPER_ALLOWED_USERS: "ann" },
+        config: "plugins:\n  enabled: [paper, gate]\n  entries:\n    paper: {repeat_is_safe: true}\n",
+      },
+    ));
 });

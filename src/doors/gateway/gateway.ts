@@ -18,7 +18,7 @@ import { chatFiles, readUserInput } from "./media-in.ts";
 import { Notices } from "./notices.ts";
 import { loadPackage } from "./packages.ts";
 import { Pairing } from "./pairing.ts";
-import { allPlatforms } from "./platform-list.ts";
+import { allPlatforms, beforeDispatch } from "./platform-list.ts";
 import { Questions } from "./questions.ts";
 import { type Bot, type QueuedMessage, targetOf } from "./reply.ts";
 import { Routes } from "./routes.ts";
@@ -171,6 +171,7 @@ class Gateway {
       ...{ settings, work, routes, questions: this.#questions, clock, log, files },
       pairing: new Pairing(home.paths, clock),
       loadPackage: (entry, name, load) => loadPackage(entry, name, load, home),
+      beforeDispatch: (message) => beforeDispatch(run, message),
       deliverTo: (target, text, updateId) => this.#deliverNow(target, text, updateId),
       arrived: (platform) => {
         this.#links.get(platform)?.noteTraffic("last_inbound_at");

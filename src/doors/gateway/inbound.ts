@@ -22,12 +22,19 @@ interface InboundOptions {
   readonly files: Pick<AdapterHost, "keepFile" | "download">;
   loadPackage<T>(entry: PlatformEntry, name: string, load: () => Promise<T>): Promise<T>;
   deliverTo(target: string, text: string, cause: string): Promise<SendResult | { readonly duplicate: true }>;
+  /** What plugins say to a message before anybody looks at who wrote it. */
+  beforeDispatch(message: ChatMessage): Promise<Dispatch>;
   /** Something waits in the inbox. */
   arrived(platform: string): void;
   /** Says something to somebody who is no user of ours: at once or not at all. */
   reply(platform: string, message: ChatMessage, text: string): Promise<void>;
   entry(name: string): PlatformEntry;
 }
+
+/** `skip`: it is dropped; `allow`: its sender may write. */
+export type Dispatch =
+  | { readonly action: "pass" | "skip" | "allow" }
+  | { readonly action: "rewrite"; readonly text: string };
 
 type Writer = Pick<ChatMessage, "source" | "isBot" | "mentionsUs" | "allowedByRole">;
 
@@ -94,18 +101,22 @@ export class Inbound {
     const events: InboxEvent[] = [];
     const strangers: ChatMessage[] = [];
     const at = new Map<ChatMessage, number>();
-    for (const message of messages) {
-      if (!(await this.isAllowed(message))) {
+    for (const received of messages) {
+      const dispatch = await this.#options.beforeDispatch(received);
+      if (dispatch.action === "skip") continue;
+      const message = dispatch.action === "rewrite" ? { ...received, text: dispatch.text } : received;
+      if (dispatch.action !== "allow" && !(await this.isAllowed(message))) {
         strangers.push(message);
         continue;
       }
       const { text, isCommand } = asTyped(message);
       const sessionKey = sessionKeyOf(message.source, settings.sharing);
       const { updateId } = message;
-      at.set(message, events.length);
+      at.set(received, events.length);
       events.push({
         ...{ sessionKey, platform, account, updateId, kind: isCommand ? "command" : "user" },
-        event: { ...message, text },
+        // Whoever a plugin lets in may still write when the turn begins.
+        event: { ...message, text, ...(dispatch.action === "allow" ? { allowedByRole: true } : {}) },
       });
     }
     const place = cursor === undefined ? undefined : { platform, account, cursor };

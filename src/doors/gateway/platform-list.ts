@@ -3,8 +3,10 @@ import type { Logger } from "../../home/log.ts";
 import type { OpenHome } from "../../home/open.ts";
 import { isSafeMode } from "../../home/paths.ts";
 import type { Clock } from "../../kit/clock.ts";
-import type { PlatformEntry } from "./contract.ts";
+import type { ChatMessage, PlatformEntry } from "./contract.ts";
+import type { Dispatch } from "./inbound.ts";
 import { builtinPlatforms } from "./registry.ts";
+import { asTable } from "./settings.ts";
 
 interface PlatformHome {
   readonly home: OpenHome;
@@ -17,6 +19,25 @@ export async function allPlatforms(where: PlatformHome, log: Logger): Promise<re
   const own = await builtinPlatforms();
   const names = new Set(own.map(({ name }) => name));
   return [...own, ...(await pluginPlatforms(where, log)).filter(({ name }) => !names.has(name))];
+}
+
+/** What plugins say to a message before anybody looks at who wrote it; the first that says something counts. */
+export async function beforeDispatch(where: PlatformHome, message: ChatMessage): Promise<Dispatch> {
+  const { home } = where;
+  if (isSafeMode(home) || (home.config().plugins.enabled ?? []).length === 0) return { action: "pass" };
+  const { sharedPlugins } = await import("../../plugins/shared.ts");
+  const { source, text, updateId } = message;
+  const answers = await sharedPlugins(where).host.hooks.emit("pre_gateway_dispatch", {
+    source,
+    text,
+    update_id: updateId,
+  });
+  for (const answer of answers) {
+    const { action, text: other } = asTable(answer);
+    if (action === "skip" || action === "allow") return { action };
+    if (action === "rewrite" && typeof other === "string") return { action, text: other };
+  }
+  return { action: "pass" };
 }
 
 /** One that is no platform is named in the log. */
