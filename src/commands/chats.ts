@@ -137,7 +137,7 @@ const commands: CommandDefinition = {
     const lines = [
       ...chatOf(ctx)
         .allowed()
-        .map((command) => chatHelpLine(command)),
+        .map((command) => chatHelpLine(command, chatOf(ctx).word)),
       ...(await ctx.skillCommands()).map(({ name, description }) => `\`/${name}\` -- ${description}`),
     ];
     const pages = Math.ceil(lines.length / PAGE);
@@ -150,11 +150,14 @@ const commands: CommandDefinition = {
 };
 
 /** An alias that differs by `-` and `_` alone is the same word to people. */
-export function chatHelpLine({ name, argsHint, description, aliases = [] }: CommandDefinition): string {
+export function chatHelpLine(
+  { name, argsHint, description, aliases = [] }: CommandDefinition,
+  word: (name: string) => string = (typed) => `/${typed}`,
+): string {
   const plain = (word: string) => word.replaceAll("_", "-");
-  const others = aliases.filter((alias) => plain(alias) !== plain(name)).map((alias) => `\`/${alias}\``);
+  const others = aliases.filter((alias) => plain(alias) !== plain(name)).map((alias) => `\`${word(alias)}\``);
   const also = others.length > 0 ? ` (alias: ${others.join(", ")})` : "";
-  return `\`/${name}${argsHint ? ` ${argsHint}` : ""}\` -- ${description}${also}`;
+  return `\`${word(name)}${argsHint ? ` ${argsHint}` : ""}\` -- ${description}${also}`;
 }
 
 export const CHAT_COMMANDS: readonly CommandDefinition[] = [

@@ -274,21 +274,30 @@ export const USER_PATHS: readonly ProtectedPath[] = [
 /** In the home of a profile, and in the root home. */
 export const HERMES_PATHS: readonly ProtectedPath[] = [
   ...files("config.yaml", { holds: "settings", write: "deny", read: "allow" }),
-  ...files(".env auth.json .anthropic_oauth.json", { holds: "own secrets", write: "deny", read: "deny" }),
-  ...files("auth.lock webhook_subscriptions.json auth/google_oauth.json", {
+  ...files(".env auth.json .anthropic_oauth.json slack_tokens.json webhook_subscriptions.json", {
+    holds: "own secrets",
+    write: "deny",
+    read: "deny",
+  }),
+  ...files("gateway.json", { holds: "settings", write: "deny", read: "allow" }),
+  ...files("auth.lock auth/google_oauth.json", {
     holds: "own secrets",
     write: "allow",
     read: "deny",
   }),
   ...files(
-    "state.db state.db-wal state.db-shm state.db-journal state.db-recall state.db-recall-wal state.db-recall-shm context_trust.json sandbox_rules.json trusted_folders.json shell-hooks-allowlist.json plugin_pins.json mcp_pins.json",
+    "state.db state.db-wal state.db-shm state.db-journal state.db-recall state.db-recall-wal state.db-recall-shm context_trust.json sandbox_rules.json trusted_folders.json shell-hooks-allowlist.json plugin_pins.json mcp_pins.json channel_directory.json",
     { holds: "own state", write: "deny", read: "allow" },
   ),
   ...directories("mcp-tokens", { holds: "own secrets", write: "deny", read: "deny" }),
   // git runs what the settings in its store name, so the store of checkpoints is nobody's to write; the driver runs inside Hermes.
-  ...directories("pairing sessions checkpoints browser-driver", { holds: "own state", write: "deny", read: "allow" }),
+  ...directories("pairing platforms sessions checkpoints browser-driver", {
+    holds: "own state",
+    write: "deny",
+    read: "allow",
+  }),
   ...directories("skills/.hub", { holds: "own secrets", write: "tool", read: "deny" }),
-  ...directories("plugins hooks cache/code", { holds: "own code", write: "deny", read: "allow" }),
+  ...directories("plugins hooks packages cache/code", { holds: "own code", write: "deny", read: "allow" }),
   // Every later prompt tells them, or every later day runs them.
   ...directories("memories skills cron", { holds: "own texts", write: "tool", read: "allow" }),
   ...files("SOUL.md BOOT.md", { holds: "own texts", write: "ask", read: "allow" }),

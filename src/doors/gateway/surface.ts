@@ -150,6 +150,8 @@ export class CommandDesk {
     let present = conversation;
     let added = 0;
     const place = this.#place(key, message);
+    const { entry } = this.#ports.bot(source.platform);
+    const word = (name: string) => entry.commandWord?.(name) ?? `/${name}`;
     const rows = (await work.waiting()).get(key) ?? [];
     const begun = new Set(desk.turnOf(key)?.rows.map(({ id }) => id));
     const waiting = rows.filter(({ id, kind }) => kind === "user" && id !== row.id && !begun.has(id));
@@ -205,7 +207,10 @@ export class CommandDesk {
         release();
         said.push(`Resumed ${(await opened.title()) ?? entry.session_id}.`);
       },
-      commands: () => this.#allowed(source).map(chatHelpLine).join("\n"),
+      commands: () =>
+        this.#allowed(source)
+          .map((command) => chatHelpLine(command, word))
+          .join("\n"),
       skillCommands: () => menuSkills(ctx, this.#known),
       background: {
         get running() {
@@ -223,6 +228,7 @@ export class CommandDesk {
         restart: () => this.#controls.restart(message),
         platforms: controls.platforms,
         setPlatform: (name, state) => controls.setPlatform(name, state),
+        word,
         allowed: () => this.#allowed(source),
       },
     };
