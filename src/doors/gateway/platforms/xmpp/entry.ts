@@ -18,7 +18,7 @@ export interface XmppSettings {
 
 const text = (value: unknown) => (value === undefined || value === null ? "" : String(value).trim());
 
-const JID = /^([^\s@/"'<>&:]{1,256})@([^\s@/"'<>&:]{1,256})(?:\/([^\s<>&"']{1,256}))?$/;
+const JID = /^([^\s@/"'<>&:]{1,256})@([^\s@/"'<>&:]{1,256})(?:\/([^\n\r<>&"']{1,256}))?$/;
 
 export function xmppSettings(option: AdapterHost["option"]): XmppSettings {
   const [, username = "", domain = "", resource = "hermes"] = JID.exec(text(option("jid", "XMPP_JID"))) ?? [];
