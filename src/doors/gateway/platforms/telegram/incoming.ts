@@ -83,7 +83,7 @@ export class IncomingReader {
     const fetched = attached && isWelcome && fate === "ours" ? await this.#fetch(attached) : null;
     const note = fetched && "note" in fetched ? fetched.note : "";
     const { forward_origin: origin, reply_to_message: answered, quote } = message;
-    const shown = origin ? `[Forwarded from ${nameOfOrigin(origin)}]` : text;
+    const shown = origin ? `[Forwarded from ${oneLine(nameOfOrigin(origin))}]` : text;
     const isAnswer = answered !== undefined && !isTopicRoot(message);
     const album = message.media_group_id;
     const read: ChatMessage = {
@@ -165,11 +165,10 @@ export class IncomingReader {
         });
     };
     const { message_id: messageId } = message ?? {};
-    const source: ChatSource = {
-      ...(message ? this.#source({ ...message, from } as Message) : { platform: "telegram", chat_type: "dm" }), // of a message that may be gone only chat and id are known, which is all that is read
-      user_id: String(from.id),
-      user_name: nameOf(from),
-    };
+    const place = message
+      ? this.#source({ ...message, from } as Message) // it may be gone: only chat, topic and number are read
+      : ({ platform: "telegram", chat_type: "dm" } as const);
+    const source: ChatSource = { ...place, user_id: String(from.id), user_name: nameOf(from) };
     const { choice = "", questionId = "" } = parsed ?? {};
     const of = messageId === undefined ? {} : { messageId: String(messageId) };
     return { type: "pressed", press: { source, choice, questionId, ...of, answer } };
@@ -188,7 +187,7 @@ export class IncomingReader {
     const { files, isOwn } = addressesOf(option);
     const maxBytes = isOwn ? MOST_BYTES_OWN : MOST_BYTES;
     const because = (reason: string) => ({
-      note: `[${name}${size === undefined ? "" : ` (${formatBytes(size)})`} was not fetched: ${reason}]`,
+      note: `[${oneLine(name)}${size === undefined ? "" : ` (${formatBytes(size)})`} was not fetched: ${reason}]`,
     });
     if (size !== undefined && size > maxBytes)
       return because(`Telegram gives bots files up to ${formatBytes(maxBytes)}`);
@@ -217,7 +216,8 @@ function textIn(message: Message, me: Me): string | null {
   const written = withoutOurName(message, me);
   const lines: string[] = [];
   const { location, venue, sticker } = message;
-  if (venue) lines.push(`[location: ${venue.title}, ${venue.address} (${coordinates(venue.location)})]`);
+  if (venue)
+    lines.push(`[location: ${oneLine(venue.title)}, ${oneLine(venue.address)} (${coordinates(venue.location)})]`);
   else if (location) lines.push(`[location: ${coordinates(location)}]`);
   if (sticker)
     lines.push(`[sticker: ${[sticker.emoji, sticker.set_name].filter((part) => part).join(" ") || "no name"}]`);
@@ -227,6 +227,9 @@ function textIn(message: Message, me: Me): string | null {
   if (!isKnown && kind === undefined) return null;
   return [...lines, ...(written === "" ? [] : [written])].join("\n");
 }
+
+/** Names are chosen by others: none may pass for the end of the brackets around it, or for another line. */
+const oneLine = (name: string) => [...name.replace(/[[\]\p{C}\p{Z}]+/gu, " ").trim()].slice(0, 80).join("");
 
 const coordinates = ({ latitude, longitude }: { latitude: number; longitude: number }) => `${latitude}, ${longitude}`;
 const isPlace = ({ location, venue }: Message) => location !== undefined || venue !== undefined;
