@@ -13,6 +13,7 @@ import {
   ModelServer,
   type RunningGateway,
   startGateway,
+  typed,
   until,
 } from "../support/gateway-rig.ts";
 import { type FeishuMessage, FeishuServer } from "../support/platforms/feishu-server.ts";
@@ -66,7 +67,7 @@ const asked = (model: ModelServer, part: string) => model.requests.filter((one) 
 describe("Feishu", () => {
   let one: World;
   before(async () => {
-    one = await world({ config: "display:\n  busy_input_mode: queue\n" });
+    one = await world({ env: { FEISHU_REACTIONS: "true" }, config: "display:\n  busy_input_mode: queue\n" });
   });
   after(() => one[Symbol.asyncDispose]());
   afterEach(() => {
@@ -83,6 +84,21 @@ describe("Feishu", () => {
     assert.equal(server.textOf(message), "# Plan\n| a |\n|---|\n| 1 |");
     await until("it is acknowledged", () => server.acknowledged.size > 0);
     assert.match(JSON.stringify(asked(model, "what is the plan")[0]?.body), /Name of ou_ann/);
+  });
+
+  test("work is marked beside the message, and the mark changes when it is done", async () => {
+    const { server } = one;
+    server.say("ou_ann", "mark this", { id: "om_mark" });
+    await one.written("mark this");
+    const marks = () => server.reactions.filter(({ message }) => message === "om_mark");
+    await until("both marks were there", () => marks().length === 2);
+    assert.deepEqual(
+      marks().map(({ emoji, isGone }) => [emoji, isGone]),
+      [
+        ["OnIt", true],
+        ["DONE", false],
+      ],
+    );
   });
 
   test("an event that comes in several frames, and twice, is one message", async () => {
@@ -243,6 +259,29 @@ test("streamed text changes the card", async () => {
   assert.ok(server.web.callsOf(/PATCH/).length > 1);
   assert.equal(server.sent.length, 1);
   await until("it is in its last form", () => server.sent.map((message) => server.textOf(message)).join("") === text);
+});
+
+test("hermes send reaches a chat, a thread and a person without a gateway", async () => {
+  await using one = await world();
+  const { server, home, gateway } = one;
+  await gateway.stop();
+  server.message("ou_bob", "the root", { group: true, id: "om_root" });
+  for (const [target, text] of [
+    ["feishu:oc_group", "to the group"],
+    ["feishu:oc_group:om_root", "to the thread"],
+    ["feishu:ou_ann", "to Ann"],
+  ] as const) {
+    const { code, stdout, stderr } = await typed(home, ["send", "-t", target, "--json", text]);
+    assert.equal(code, 0, stderr + stdout);
+  }
+  assert.deepEqual(
+    server.sent.map((message) => [message.to, message.inThread, server.textOf(message)]),
+    [
+      ["oc_group", false, "to the group"],
+      ["oc_group", true, "to the thread"],
+      ["ou_ann", false, "to Ann"],
+    ],
+  );
 });
 
 test("a webhook takes only what is encrypted and signed with our keys", async () => {

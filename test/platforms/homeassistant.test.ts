@@ -12,6 +12,7 @@ import {
   ModelServer,
   type RunningGateway,
   startGateway,
+  typed,
   until,
 } from "../support/gateway-rig.ts";
 import { HomeAssistantServer } from "../support/platforms/homeassistant-server.ts";
@@ -158,6 +159,20 @@ test("without a filter nothing is reported, and the log says so", async () => {
     ),
   );
   assert.equal(one.model.requests.length, 0);
+});
+
+test("hermes send shows a notification without a gateway", async () => {
+  await using one = await world("");
+  await one.gateway.stop();
+  const { code, stdout, stderr } = await typed(one.home, [
+    "send",
+    "-t",
+    "homeassistant:ha_events",
+    "--json",
+    "the wash is done",
+  ]);
+  assert.equal(code, 0, stderr + stdout);
+  await one.shown("the wash is done");
 });
 
 test("a token that is not accepted turns the platform off with a line that says what to do", async () => {

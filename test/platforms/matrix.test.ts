@@ -12,6 +12,7 @@ import {
   ModelServer,
   type RunningGateway,
   startGateway,
+  typed,
   until,
 } from "../support/gateway-rig.ts";
 import { type MatrixEvent, MatrixServer } from "../support/platforms/matrix-server.ts";
@@ -113,6 +114,32 @@ describe("Matrix", () => {
     );
     assert.equal(server.web.callsOf(/typing/).length > 0, true);
     assert.deepEqual(asked(model, "before the bot"), [], "what was said before the first connect is not read");
+  });
+
+  test("work is marked beside the message, and the mark changes when it is done", async () => {
+    const { server, dm } = one;
+    const id = server.say(dm, ANN, "mark this");
+    await one.written("mark this");
+    const marks = () =>
+      server.sent(dm, "m.reaction").map(({ content }) => content["m.relates_to"] as { event_id: string; key: string });
+    await until("both marks were there", () => marks().filter(({ event_id }) => event_id === id).length === 2);
+    assert.deepEqual(
+      marks().flatMap(({ event_id, key }) => (event_id === id ? [key] : [])),
+      ["👀", "✅"],
+    );
+    await until("the first one is gone", () => server.sent(dm, "m.room.redaction").length > 0);
+  });
+
+  test("a message to a person goes to the room that is theirs, which is made once", async () => {
+    const { server, home } = one;
+    for (const text of ["hello new one", "hello again"]) {
+      const sent = await typed(home, ["send", "-t", "matrix:@new:test", "--json", text]);
+      assert.equal(sent.code, 0, sent.stderr);
+    }
+    const room = server.rooms.at(-1) ?? "";
+    await one.written("hello new one", room);
+    await one.written("hello again", room);
+    assert.equal(server.web.callsOf(/createRoom/).length, 1);
   });
 
   test("a group needs a mention, by the list of mentions or by the name in front", async () => {
@@ -439,6 +466,28 @@ test("with a password the bot logs in as one device, and a wrong one is said", a
   await one.written("heard: by password");
   const [login] = server.web.callsOf(/login/);
   assert.match(String(login?.json.device_id), /^HERMES[0-9A-F]{8}$/);
+});
+
+test("hermes send reaches a room, a thread and a person without a gateway", async () => {
+  await using one = await world();
+  const { server, dm, team, home } = one;
+  await one.gateway.stop();
+  const root = server.say(team, ANN, "a thing to discuss");
+  for (const [target, text] of [
+    [`matrix:${dm}`, "to the **room**"],
+    [`matrix:${team}:${root}`, "to the thread"],
+    ["matrix:@new:test", "to the person"],
+  ] as const) {
+    const { code, stdout, stderr } = await typed(home, ["send", "-t", target, "--json", text]);
+    assert.equal(code, 0, stderr + stdout);
+  }
+  assert.equal((await one.written("to the **room**")).content.formatted_body, "to the <strong>room</strong>");
+  const { content } = await one.written("to the thread", team);
+  assert.equal((content["m.relates_to"] as { event_id: string }).event_id, root);
+  await one.written("to the person", server.rooms.at(-1));
+  const lost = await typed(home, ["send", "-t", "matrix:!elsewhere:test", "--json", "lost"]);
+  assert.equal(lost.code, 1);
+  assert.match(lost.stdout + lost.stderr, /M_FORBIDDEN/);
 });
 
 test("a token that is not accepted turns the platform off with a line that says what to do", async () => {

@@ -12,6 +12,7 @@ import {
   ModelServer,
   type RunningGateway,
   startGateway,
+  typed,
   until,
 } from "../support/gateway-rig.ts";
 import { type SentMessage, SignalServer } from "../support/platforms/signal-server.ts";
@@ -75,7 +76,7 @@ const callsOf = (server: SignalServer, method: string) => server.web.calls.filte
 describe("Signal", () => {
   let one: World;
   before(async () => {
-    one = await world({ config: "display:\n  busy_input_mode: queue\n" });
+    one = await world({ extra: "reactions: true", config: "display:\n  busy_input_mode: queue\n" });
   });
   after(() => one[Symbol.asyncDispose]());
   afterEach(() => {
@@ -96,6 +97,19 @@ describe("Signal", () => {
       ...{ account: ACCOUNT, recipient: [ANN], targetTimestamp: [timestamp], type: "read" },
     });
     assert.ok(callsOf(server, "sendTyping").length > 0);
+  });
+
+  test("work is marked beside the message, and the mark changes when it is done", async () => {
+    const { server } = one;
+    const timestamp = server.say(ANN, "mark this");
+    await one.written("mark this");
+    const marks = () =>
+      callsOf(server, "sendReaction").flatMap(({ json }) => {
+        const { emoji, targetTimestamp, targetAuthor } = Object(json.params);
+        return targetTimestamp === timestamp && targetAuthor === ANN ? [emoji] : [];
+      });
+    await until("both marks were there", () => marks().length === 2);
+    assert.deepEqual(marks(), ["👀", "✅"]);
   });
 
   test("a group needs a mention, which is not part of the text, and gets its answer", async () => {
@@ -295,6 +309,26 @@ test("what was written while the gateway was down is answered", async () => {
   one.gateway = await startGateway(home);
   await one.written("while you were out");
   assert.equal(count(server, "heard: before"), 1);
+});
+
+test("hermes send reaches a number and a group without a gateway", async () => {
+  await using one = await world();
+  const { server, home } = one;
+  await one.gateway.stop();
+  for (const [target, text] of [
+    [`signal:${BOB.slice(1)}`, "to **Bob**"],
+    [`signal:group:${FAMILY}`, "to the family"],
+  ] as const) {
+    const { code, stdout, stderr } = await typed(home, ["send", "-t", target, "--json", text]);
+    assert.equal(code, 0, stderr + stdout);
+  }
+  assert.deepEqual(
+    server.sent.map(({ to, message, styles }) => [to, message, ...styles]),
+    [
+      [BOB, "to Bob", "3:3:BOLD"],
+      [`group:${FAMILY}`, "to the family"],
+    ],
+  );
 });
 
 test("an account that signal-cli does not have turns the platform off with a line that says what to do", async () => {

@@ -37,6 +37,7 @@ class FeishuAdapter implements PlatformAdapter {
   readonly #names = new Map<string, string>();
   readonly #marks = new Map<string, string>();
   #connection: Connection | null = null;
+  #marking = Promise.resolve();
   #listener: Listener | null = null;
   /** Our own open id: what a mention of us names. */
   #us = "";
@@ -298,7 +299,14 @@ class FeishuAdapter implements PlatformAdapter {
     }
   }
 
-  async mark(_target: ChatTarget, messageId: string, state: "working" | "done" | "failed"): Promise<void> {
+  /** One after the other: work may end before its first mark is there. */
+  mark(_target: ChatTarget, messageId: string, state: "working" | "done" | "failed"): Promise<void> {
+    const marked = this.#marking.then(() => this.#mark(messageId, state));
+    this.#marking = marked.catch(() => undefined); // told to the caller
+    return marked;
+  }
+
+  async #mark(messageId: string, state: "working" | "done" | "failed"): Promise<void> {
     if (!isYes(this.#host.option("reactions", "FEISHU_REACTIONS"), false)) return;
     const path = `/open-apis/im/v1/messages/${messageId}/reactions`;
     const before = this.#marks.get(messageId);

@@ -47,6 +47,7 @@ class MatrixAdapter implements PlatformAdapter {
   readonly #marks = new Map<string, string>();
   readonly #directRooms = new Map<string, Promise<string>>();
   #commands: ReadonlySet<string> = new Set();
+  #marking = Promise.resolve();
   #opened: Promise<Connection> | null = null;
   #reading: Promise<void> | null = null;
   account = "";
@@ -225,7 +226,14 @@ class MatrixAdapter implements PlatformAdapter {
     await server.call("PUT", path, { body: { typing: true, timeout: TYPING_MS } });
   }
 
-  async mark({ chatId }: ChatTarget, messageId: string, state: "working" | "done" | "failed"): Promise<void> {
+  /** One after the other: work may end before its first mark is there. */
+  mark(target: ChatTarget, messageId: string, state: "working" | "done" | "failed"): Promise<void> {
+    const marked = this.#marking.then(() => this.#mark(target, messageId, state));
+    this.#marking = marked.catch(() => undefined); // told to the caller
+    return marked;
+  }
+
+  async #mark({ chatId }: ChatTarget, messageId: string, state: "working" | "done" | "failed"): Promise<void> {
     if (!isYes(this.#host.option("reactions", "MATRIX_REACTIONS"), false)) return;
     const before = this.#marks.get(messageId);
     this.#marks.delete(messageId);

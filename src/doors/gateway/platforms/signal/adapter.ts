@@ -55,6 +55,7 @@ class SignalAdapter implements PlatformAdapter {
   #reading: Promise<void> | null = null;
   #lastEvent: string | null = null;
   #nextCall = 0;
+  #marking = Promise.resolve();
 
   constructor(host: AdapterHost) {
     this.#host = host;
@@ -294,7 +295,14 @@ class SignalAdapter implements PlatformAdapter {
     await this.#call("sendTyping", addressOf(chatId));
   }
 
-  async mark({ chatId }: ChatTarget, messageId: string, state: "working" | "done" | "failed"): Promise<void> {
+  /** One after the other: work may end before its first mark is there. */
+  mark(target: ChatTarget, messageId: string, state: "working" | "done" | "failed"): Promise<void> {
+    const marked = this.#marking.then(() => this.#mark(target, messageId, state));
+    this.#marking = marked.catch(() => undefined); // told to the caller
+    return marked;
+  }
+
+  async #mark({ chatId }: ChatTarget, messageId: string, state: "working" | "done" | "failed"): Promise<void> {
     const id = readMessageId(messageId);
     if (!id || !isYes(this.#host.option("reactions", "SIGNAL_REACTIONS"), false)) return;
     // A person has one reaction to a message: the next one takes its place.
