@@ -198,7 +198,7 @@ describe("what is promised to chats", () => {
       try {
         const lock = { HERMES_GATEWAY_LOCK_DIR: home.osHome };
         const second = await startGateway(other, { env: lock, ready: /^\[Paper\] off: /, timeoutMs: 30_000 });
-        assert.match(second.lines.join("\n"), new RegExp(`process ${first.pid} uses this bot already`));
+        assert.match(second.lines.join("\n"), new RegExp(`process ${first.pid} already uses this bot`));
         assert.equal((await second.result).code, 1);
         paper.say("ann", "one");
         await until("one", () => heard("ann").length === 1);

@@ -202,7 +202,7 @@ describe("the gateway", () => {
     assert.equal((await typed(home, ["pairing", "approve", "paper", "AAAAAAAA"])).code, 1);
     const approved = await typed(home, ["pairing", "approve", "paper", code]);
     assert.deepEqual([approved.code, approved.stderr], [0, ""]);
-    await until("the news", () => paper.textsOf("zoe").includes("You are in. Write to me whenever you like."));
+    await until("the news", () => paper.textsOf("zoe").includes("You are in. Write to me any time."));
     paper.say("zoe", "hello");
     await until("an answer", () => paper.textsOf("zoe").includes("heard: hello"));
     assert.equal((await typed(home, ["pairing", "revoke", "paper", "zoe"])).code, 0);

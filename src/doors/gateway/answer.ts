@@ -60,7 +60,7 @@ interface Answer {
   readonly unused: readonly string[];
 }
 
-const EMPTY = "The model gave no answer. Ask again, or say it in other words.";
+const EMPTY = "The model gave no answer. Ask again, or rephrase it.";
 const REASONING_LINES = 15;
 const IN_FILE = "(the whole answer is in the file below)";
 
@@ -283,11 +283,11 @@ const MOST_NEWLINES = 4;
 const FAILURES: readonly (readonly [RegExp, string])[] = [
   [
     /policy|safety|moderation|content filter|refus(?:al|ed to answer)/i,
-    "The model provider declined this request because of its rules. Ask in another way.",
+    "The model provider refused this request because of its rules. Rephrase it.",
   ],
   [
     /\b429\b|rate.?limit|too many requests|quota/i,
-    "The model provider is limiting requests at the moment. Try again in a few minutes.",
+    "The model provider is limiting requests right now. Try again in a few minutes.",
   ],
   [
     /\b40[13]\b|authenticat|unauthorized|forbidden|api key|credential/i,

@@ -345,9 +345,9 @@ export class Conversations {
 }
 
 const RESET_WORDS = {
-  idle: "This is a new conversation: the last one was idle for long. /resume reopens it.",
-  daily: "This is a new conversation: one begins each day. /resume reopens the last one.",
-  suspended: "This is a new conversation: the last one did not get through. /resume reopens it.",
+  idle: "This is a new conversation: the last one was idle for too long. /resume reopens it.",
+  daily: "This is a new conversation: one starts every day. /resume reopens the last one.",
+  suspended: "This is a new conversation: the last one kept failing. /resume reopens it.",
 } as const;
 
 function prefixSettings({ model, compression, agent, toolsets, platform_toolsets }: Config) {

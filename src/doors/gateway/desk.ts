@@ -296,11 +296,7 @@ export class Desk {
     const [first] = group;
     if (!first || this.#told.has(first.id)) return;
     this.#told.add(first.id);
-    await this.#say(
-      first,
-      `notice:wait:${first.id}`,
-      `Others are being answered first; you are number ${place} in line.`,
-    );
+    await this.#say(first, `notice:wait:${first.id}`, `Other chats come first; you are number ${place} in line.`);
   }
 
   /** At most every half a minute for each chat. */
@@ -355,11 +351,11 @@ const messageIn = ({ event }: InboxRow) => event as QueuedMessage; // written by
 
 const ACKS = {
   interrupted: "Stopping to read your new message.",
-  queued: "Got it; I get to it when this turn is done.",
-  children: "Got it; sub-agents are at work, so I get to it when this turn is done.",
-  steered: "Got it; I take it into account.",
-  kept: "I am about to restart; your message is kept and answered afterwards.",
+  queued: "Got it. I will answer when this turn is done.",
+  children: "Got it. Sub-agents are working; I will answer when this turn is done.",
+  steered: "Got it. I will take it into account.",
+  kept: "I am about to restart. Your message is saved and will be answered afterwards.",
 } as const;
 
 const MODES =
-  "What a message does while I work is your choice: display.busy_input_mode is interrupt, queue or steer. /stop ends the turn, /queue and /steer work in every mode.";
+  "You can choose what a message does while I work: set display.busy_input_mode to interrupt, queue or steer. /stop ends the turn, /queue and /steer work in every mode.";

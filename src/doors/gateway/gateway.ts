@@ -254,7 +254,7 @@ class Gateway {
     const open = [...this.#links.values()].filter(({ entry }) => this.#letsNobodyIn(entry));
     if (open.length > 0)
       this.#warnings.push(
-        `nobody may write on ${open.map(({ entry }) => entry.name).join(", ")} yet: strangers get a pairing code, which you approve with hermes pairing approve`,
+        `nobody may use the bot on ${open.map(({ entry }) => entry.name).join(", ")} yet: strangers get a pairing code, which you approve with hermes pairing approve`,
       );
   }
 

@@ -141,7 +141,7 @@ export class Inbound {
     });
     if (code === null) return;
     const text = [
-      "I do not know you yet. The owner of this bot can let you in:",
+      "I do not know you yet. The owner of this bot can approve you:",
       "",
       `Pairing code: ${code}`,
       `hermes pairing approve ${source.platform} ${code}`,

@@ -160,13 +160,13 @@ export class Link {
     this.#set({ state: "connecting", retry_at: null });
     const lock = await this.#options.lock();
     if ("heldBy" in lock)
-      throw new PlatformError(`${entry.name}_lock`, `process ${lock.heldBy} uses this bot already`, {
+      throw new PlatformError(`${entry.name}_lock`, `process ${lock.heldBy} already uses this bot`, {
         retryable: false,
       });
     try {
       const taken = await work.takeBot(this.account, holder, { seconds: settings.timers.lease });
       if (taken.type === "held")
-        throw new PlatformError(`${entry.name}_lease`, `${taken.by} uses this bot already`, { retryable: true });
+        throw new PlatformError(`${entry.name}_lease`, `${taken.by} already uses this bot`, { retryable: true });
       const over = new AbortController();
       const joined = joinSignals(over.signal, this.#over.signal);
       void this.#renew(taken.lease, joined.signal, (error) => this.#lost?.(error));

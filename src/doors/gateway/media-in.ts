@@ -93,14 +93,14 @@ async function fetchFile(address: string, { headers, ownHost, maxBytes, home, cl
       };
       const { status, location, body } = await access.fetch(url, options);
       if (status >= 300 && status < 400 && location !== undefined) {
-        if (!URL.canParse(location, url)) return { why: "the server leads to no address", again: false };
+        if (!URL.canParse(location, url)) return { why: "the redirect has no address", again: false };
         url = new URL(location, url).href;
         continue;
       }
       if (status === 200) return body;
       return { why: `the server answered ${status}`, again: status >= 500 || status === 429 };
     }
-    return { why: "the server leads on and on", again: false };
+    return { why: "too many redirects", again: false };
   } catch (error) {
     if (late.aborted) return { why: `it did not arrive within ${TIMEOUT_MS / 1000} seconds`, again: true };
     if (error instanceof UrlRefusedError) return { why: error.message, again: false };

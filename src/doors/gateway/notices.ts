@@ -94,7 +94,7 @@ export class Notices {
       if (entry) await routes.put({ ...entry, resume_pending: true, resume_reason });
       if (!link || settings.platform(platform).extra.gateway_restart_notification === false) continue;
       const what = isRestart ? "restarts" : "stops";
-      const text = `The gateway ${what}. This turn is finished first if there is time; if not, it goes on afterwards.`;
+      const text = `The gateway ${what}. This turn finishes first if there is time; otherwise it continues afterwards.`;
       await this.tell(link, turn.place.target, `notice:drain:${turn.key}:${clock.now()}`, text);
     }
   }

@@ -113,7 +113,7 @@ test("requests that wait are discarded, of one platform or of all", async (t) =>
   await ask("slack");
   assert.match((await run("clear-pending", "slack")).out, /Discarded 1 request\./);
   assert.deepEqual(JSON.parse((await run("clear-pending", "--json")).out), { cleared: 1 });
-  assert.equal((await run("clear-pending")).out, "No request waits.\n");
+  assert.equal((await run("clear-pending")).out, "No pending requests.\n");
 });
 
 test("a name that no platform has is told with the nearest, exit 2; a plugin's with people in it is known", async (t) => {

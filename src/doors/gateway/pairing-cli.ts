@@ -19,21 +19,21 @@ export function define(command: Command, ctx: CliContext): void {
   const json = (child: Command) => child.option("--json", "machine-readable");
   command.description("let people talk to the agent in chats: they get a code, you approve it");
   json(command.command("list", { isDefault: true }))
-    .description("list who waits and who may write; codes are never shown")
+    .description("list pending requests and approved people; codes are never shown")
     .argument("[platform]", "telegram, discord, slack, ...")
     .action((platform: string | undefined, flags: Flags) => list(platform, flags, ctx));
   json(command.command("approve"))
-    .description("let somebody in; exit code 0 approved, 1 wrong, expired or locked")
+    .description("approve a request; exit code 0 approved, 1 wrong, expired or locked")
     .argument("<platform>", "telegram, discord, slack, ...")
-    .argument("<code>", "the code they were shown, or the request id of the list")
+    .argument("<code>", "the code they received, or the request id from the list")
     .action((platform: string, code: string, flags: Flags) => approve(platform, code, flags, ctx));
   json(command.command("revoke"))
-    .description("withdraw somebody's access")
+    .description("revoke a person's access")
     .argument("<platform>", "telegram, discord, slack, ...")
-    .argument("<user>", "the user id of the list")
+    .argument("<user>", "the user id from the list")
     .action((platform: string, user: string, flags: Flags) => revoke(platform, user, flags, ctx));
   json(command.command("clear-pending"))
-    .description("discard all requests that wait")
+    .description("discard all pending requests")
     .argument("[platform]", "telegram, discord, slack, ...")
     .action((platform: string | undefined, flags: Flags) => clear(platform, flags, ctx));
 }
@@ -58,8 +58,8 @@ async function list(platform: string | undefined, { json }: Flags, ctx: CliConte
   if (json) return io.out(`${JSON.stringify(found, null, 2)}\n`);
   const { pending, approved } = found;
   if (pending.length + approved.length === 0)
-    return io.out("Nobody waits and nobody is approved. Strangers who write to the bot get a pairing code.\n");
-  if (pending.length > 0) io.out("Waiting (approve one: hermes pairing approve PLATFORM CODE):\n");
+    return io.out("No pending requests, nobody approved. Strangers who write to the bot get a pairing code.\n");
+  if (pending.length > 0) io.out("Pending (approve one: hermes pairing approve PLATFORM CODE):\n");
   for (const { platform: name, request_id, user_id, user_name, age_minutes } of pending)
     io.out(`  ${name}  ${person(user_id, user_name)}  request ${request_id}, ${age_minutes} min ago\n`);
   if (approved.length > 0) io.out("Approved:\n");
@@ -90,13 +90,13 @@ async function approve(word: string, code: string, { json }: Flags, ctx: CliCont
       `Too many wrong codes: approvals for ${platform} are locked until ${localMinute(answer.until)}.`,
     );
   if (answer.type === "wrong")
-    throw new ExitError(1, `The code is wrong or expired. "hermes pairing list ${platform}" shows who waits.`);
+    throw new ExitError(1, `The code is wrong or expired. "hermes pairing list ${platform}" lists pending requests.`);
   const { user_id, user_name, approved_at } = answer.person;
   const place = answer.asked ?? (await directChat(platform, user_id, home));
   if (place !== null) {
     const { account, ...target } = place;
     const cause = `notice:pairing:${platform}:${user_id}:${approved_at}`;
-    const payload: Payload = { type: "text", text: "You are in. Write to me whenever you like." };
+    const payload: Payload = { type: "text", text: "You are in. Write to me any time." };
     // The gateway sends it, now or when it runs.
     const work = await (await ctx.store()).work();
     await work.promise([{ cause, part: 0, platform, account, target, payload }]);
@@ -129,5 +129,5 @@ async function revoke(word: string, user: string, { json }: Flags, ctx: CliConte
 async function clear(word: string | undefined, { json }: Flags, ctx: CliContext): Promise<void> {
   const cleared = await pairingOf(ctx).clearPending(word === undefined ? undefined : await platformName(word, ctx));
   if (json) return ctx.io.out(`${JSON.stringify({ cleared }, null, 2)}\n`);
-  ctx.io.out(cleared === 0 ? "No request waits.\n" : `✓ Discarded ${plural(cleared, "request")}.\n`);
+  ctx.io.out(cleared === 0 ? "No pending requests.\n" : `✓ Discarded ${plural(cleared, "request")}.\n`);
 }

@@ -226,7 +226,7 @@ async function readTable(path: string): Promise<Table> {
     if (codeOf(error) === "ENOENT") return {};
     throw error;
   }
-  throw new Error(`${path} is not a list of people; move it away to begin a new one`);
+  throw new Error(`${path} is not a list of people; move it away to start a new one`);
 }
 
 const writeTable = (path: string, table: Table) =>

@@ -51,7 +51,7 @@ async function pluginPlatforms({ home, clock, cwd }: PlatformHome, log: Logger):
     const parts = [entry?.identity, entry?.open, entry?.parseTarget].every((part) => typeof part === "function");
     if (parts && entry.name === name && entry.maxLength > 0) return [entry];
     log.warn(
-      `the platform ${name} of a plugin lacks a part: it needs identity, open, parseTarget, maxLength, its name`,
+      `the platform ${name} of a plugin is incomplete: it needs identity, open, parseTarget, maxLength, its name`,
     );
     return [];
   });

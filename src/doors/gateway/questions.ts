@@ -98,7 +98,7 @@ export class Questions {
         const choices = question.choices ?? [];
         const buttons = question.multiSelect ? [] : choices.map((label, at) => ({ label, choice: String(at) }));
         const listed = choices.map((label, at) => `${at + 1}. ${label}`).join("\n");
-        const how = question.multiSelect ? "\nSeveral may be named." : "";
+        const how = question.multiSelect ? "\nYou may name several." : "";
         const text = [`❓ ${question.question}`, listed + how].filter((part) => part !== "").join("\n\n");
         const words = Object.fromEntries(choices.map((_, at) => [String(at + 1), String(at)]));
         const reply = (said: string) =>

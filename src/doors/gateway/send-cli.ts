@@ -34,7 +34,7 @@ export function define(command: Command, ctx: CliContext): void {
     .option("-t, --to <TARGET>", "a platform (its home channel), PLATFORM:CHAT_ID[:THREAD_ID] or PLATFORM:#NAME")
     .option("-f, --file <PATH>", "read the message from a file; - is standard input")
     .option("-s, --subject <TEXT>", "a first line; the subject of an e-mail")
-    .option("-q, --quiet", "print nothing when it was sent")
+    .option("-q, --quiet", "print nothing on success")
     .option("--json", "print the result as JSON")
     .option("--list [PLATFORM]", "list the chats that can be reached")
     .action((words: readonly string[], flags: Flags) => send(words, flags, ctx));
@@ -74,7 +74,7 @@ async function send(words: readonly string[], flags: Flags, ctx: CliContext): Pr
 async function messageFrom(words: readonly string[], { file }: Flags, { io }: CliContext): Promise<string> {
   const isPiped = file === "-" || (words.length === 1 && words[0] === "-");
   const text = isPiped ? await readAll(io.stdin) : file !== undefined ? await fileText(file) : words.join(" ");
-  if (text.trim() === "") throw new ExitError(2, "there is no message: write one behind the options, or use -f FILE.");
+  if (text.trim() === "") throw new ExitError(2, "there is no message: write one after the options, or use -f FILE.");
   return text;
 }
 

@@ -93,7 +93,7 @@ export class GatewaySettings {
     if (identity === null) {
       if (enabled !== true) return { on: false };
       const missing = entry.variables.filter(({ optional }) => !optional).map(({ name }) => name);
-      return { on: false, problem: `it is enabled and not set up; set ${missing.join(", ")}: hermes gateway setup` };
+      return { on: false, problem: `it is enabled but not set up; set ${missing.join(", ")}: hermes gateway setup` };
     }
     if (PLACEHOLDER.test(identity))
       return { on: false, problem: "its token is a placeholder; set the real one: hermes gateway setup" };

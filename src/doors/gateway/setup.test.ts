@@ -33,7 +33,7 @@ test("who is named may write, and needs no pairing", async (t) => {
 });
 
 const wrong: readonly (readonly [typed: string, told: RegExp])[] = [
-  [`${TOKEN} ${TOKEN}`, /A token has no blanks in it/],
+  [`${TOKEN} ${TOKEN}`, /A token has no spaces/],
   ["a\u001b[Ab", /control characters/],
   [`TELEGRAM_BOT_TOKEN=${TOKEN}`, /Only the value, without TELEGRAM_BOT_TOKEN=/],
 ];

@@ -111,9 +111,9 @@ async function ask(
 
 /** What is never right, whatever the platform. */
 function wrongInput(name: string, value: string, isSecret: boolean): string | null {
-  if (/[\0-\x1f\x7f]/.test(value)) return "That has control characters in it; copy it again.";
+  if (/[\0-\x1f\x7f]/.test(value)) return "It contains control characters; copy it again.";
   if (value.startsWith(`${name}=`)) return `Only the value, without ${name}=.`;
-  if (isSecret && name.endsWith("_TOKEN") && /\s/.test(value)) return "A token has no blanks in it; copy it again.";
+  if (isSecret && name.endsWith("_TOKEN") && /\s/.test(value)) return "A token has no spaces; copy it again.";
   return null;
 }
 

@@ -187,7 +187,7 @@ test("messages that were given up are warned about with their reasons", async (t
 test("a platform that is enabled and cannot be used is named before the gateway is started", async (t) => {
   const { status } = await rig(t, { "config.yaml": "platforms:\n  telegram:\n    enabled: true\n" });
   const { warnings, platforms } = await status();
-  assert.match(warnings.join("\n"), /^Telegram: it is enabled and not set up; set TELEGRAM_BOT_TOKEN/);
+  assert.match(warnings.join("\n"), /^Telegram: it is enabled but not set up; set TELEGRAM_BOT_TOKEN/);
   assert.equal(platforms.telegram?.enabled, true);
 });
 

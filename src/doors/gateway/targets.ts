@@ -95,7 +95,7 @@ function atHome(entry: PlatformEntry, settings: GatewaySettings, origin?: ChatSo
   if (home) return { type: "chats", chats: [{ entry, target: home.target, name: home.name }] };
   return problem(
     "no_target",
-    `${entry.label} has no home channel; write /sethome in the chat that shall be it, or name one: ${entry.name}:CHAT_ID`,
+    `${entry.label} has no home channel; send /sethome in the chat you want, or name one: ${entry.name}:CHAT_ID`,
   );
 }
 
@@ -168,7 +168,7 @@ export async function writeDirectory(
       try {
         return [entry.name, unique([...((await chats()) ?? []), ...written])] as const;
       } catch (error) {
-        log.warn(`${entry.label} did not tell its chats`, error);
+        log.warn(`${entry.label} did not list its chats`, error);
         return [entry.name, before[entry.name] ?? unique(written)] as const;
       }
     }),

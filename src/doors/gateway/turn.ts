@@ -165,7 +165,7 @@ export class ChatTurn {
     const age = session?.lastActivityAt ? clock.now() / 1000 - session.lastActivityAt : 0;
     if (freshness > 0 && age <= freshness) return false;
     const quote = brief(this.#last.text);
-    await this.#settle("told", `I was interrupted while working on "${quote}". Write "continue" to go on with it.`);
+    await this.#settle("told", `I was interrupted while working on "${quote}". Write "continue" to resume it.`);
     return true;
   }
 
@@ -288,7 +288,7 @@ export class ChatTurn {
   async #stayQueued(lease: LaneToken, ids: readonly number[]): Promise<void> {
     if (this.#why !== "shutdown" && this.#why !== "restart") return;
     await this.#ports.work.unasked(lease, ids);
-    throw new WithdrawnError("the gateway stops; the turn goes on with the next start");
+    throw new WithdrawnError("the gateway stops; the turn resumes with the next start");
   }
 
   /** What the entry says when the turn is over. */
@@ -343,7 +343,7 @@ export class ChatTurn {
   async #startOver(error: string): Promise<void> {
     await this.#ports.conversations.reset(this.key, this.source, { reason: "suspended" });
     await this.#reply.tell([
-      `The conversation no longer fits into the model's window${error ? ` (${error})` : ""}. The next message begins a new one; /resume reopens this one.`,
+      `The conversation no longer fits into the model's window${error ? ` (${error})` : ""}. The next message starts a new one; /resume reopens this one.`,
     ]);
   }
 
@@ -395,8 +395,8 @@ const ENDS = {
   restart: "interrupted",
 } as const;
 const GAVE_UP =
-  "I tried this message three times and did not get to an end. The conversation is set aside: your next message begins a new one.";
-const TIMED_OUT = "The turn was stopped because nothing happened for too long. Write again to go on.";
+  "I tried to answer this message three times and failed. Your next message starts a new conversation; /resume reopens this one.";
+const TIMED_OUT = "The turn was stopped because nothing happened for too long. Write again to continue.";
 const FULL = "The conversation nearly fills the model's window. /compress shortens it, /new begins another.";
 
 /** What the settings or the home are to blame for: the chat hears it. */

@@ -236,13 +236,13 @@ const GATEWAY = {
   "approve people who want to talk to the agent in chats": "批准想在聊天中与智能体对话的人",
   "let people talk to the agent in chats: they get a code, you approve it":
     "允许他人在聊天中与智能体对话：对方收到代码，由你批准",
-  "list who waits and who may write; codes are never shown": "列出等待者和已获准者；从不显示代码",
-  "let somebody in; exit code 0 approved, 1 wrong, expired or locked":
+  "list pending requests and approved people; codes are never shown": "列出等待者和已获准者；从不显示代码",
+  "approve a request; exit code 0 approved, 1 wrong, expired or locked":
     "批准某人；退出码 0 表示已批准，1 表示代码错误、已过期或已锁定",
-  "the code they were shown, or the request id of the list": "对方看到的代码，或列表中的请求 ID",
-  "withdraw somebody's access": "撤销某人的访问权限",
-  "the user id of the list": "列表中的用户 ID",
-  "discard all requests that wait": "丢弃所有等待中的请求",
+  "the code they received, or the request id from the list": "对方看到的代码，或列表中的请求 ID",
+  "revoke a person's access": "撤销某人的访问权限",
+  "the user id from the list": "列表中的用户 ID",
+  "discard all pending requests": "丢弃所有等待中的请求",
 } as const;
 
 const BATCH = {
