@@ -107,11 +107,11 @@ await withEngine("an XMPP server", missingXmppServer, () => {
       answerTurns(it.model, () => ({ text: "noted" }));
       await it.ann.say(BOT, text);
       await it.hears(it.ann, "noted");
-      assert.equal(turns(it.model)[0]?.trim(), text.trim());
+      assert.ok(turns(it.model)[0]?.trim() === text.trim(), `it is: ${turns(it.model)[0]?.slice(0, 100)}`);
       echo(it.model);
       await it.ann.say(BOT, "what did I say?");
       await it.hears(it.ann, "heard: what did I say?");
-      assert.match(JSON.stringify(it.model.last.body.messages), /漢字とかな/);
+      assert.ok(JSON.stringify(it.model.last.body.messages).includes("漢字とかな"));
       assert.ok(!it.model.requests.some(({ raw }) => raw.includes("before the bot existed")));
     });
 

@@ -63,16 +63,14 @@ export class Archive {
     return true;
   }
 
-  /** The newest that it holds; null when it is empty. */
-  async newest(of?: string): Promise<Archived | null> {
-    const { messages } = await this.#ask({ ...(of === undefined ? {} : { of }), last: 1 });
-    return messages.at(-1) ?? null;
+  /** The newest that it holds, oldest first; of an account, or of a room since a time. */
+  async newest(room?: { readonly of: string; readonly since: number }): Promise<readonly Archived[]> {
+    return (await this.#ask({ ...room, last: PAGE })).messages;
   }
 
-  /** Page by page what came behind a position. */
-  async *since(position: ArchivePosition, of?: string): AsyncGenerator<readonly Archived[]> {
-    const place = of === undefined ? {} : { of };
-    let next: Query = { ...place, after: position.id };
+  /** Page by page what came to the account behind a position. */
+  async *since(position: ArchivePosition): AsyncGenerator<readonly Archived[]> {
+    let next: Query = { after: position.id };
     let tried = false;
     for (;;) {
       let page: Page;
@@ -81,19 +79,14 @@ export class Archive {
       } catch (error) {
         if (tried || !(error instanceof Error) || !/item-not-found/.test(error.message)) throw error;
         tried = true;
-        next = { ...place, since: position.at };
+        next = { since: position.at };
         continue;
       }
       const last = page.messages.at(-1);
       if (page.messages.length > 0) yield page.messages;
       if (page.isComplete || !last) return;
-      next = { ...place, after: last.id };
+      next = { after: last.id };
     }
-  }
-
-  /** The newest in a room, for those who were away; not before a time. */
-  async latest(of: string, count: number, since: number): Promise<readonly Archived[]> {
-    return (await this.#ask({ of, since, last: count })).messages;
   }
 
   /** Whether a message of ours is there; undefined when its absence would prove nothing. */

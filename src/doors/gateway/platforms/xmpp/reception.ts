@@ -10,7 +10,6 @@ import type { Archive, Archived, ArchivePosition } from "./archive.ts";
 import type { Rooms } from "./rooms.ts";
 import { addressedText, bareOf, type ReadMessage, readMessage, resourceOf } from "./stanzas.ts";
 
-const MISSED_IN_ROOM = 50;
 const MISSED_SECONDS = 24 * 3600;
 const REMEMBERED = 500;
 
@@ -36,7 +35,8 @@ export class Reception {
   readonly #archivedRooms = new Set<string>();
   #positions: Positions = { account: null, rooms: {} };
   #queue: Promise<unknown> = Promise.resolve();
-  /** Unix milliseconds; what is older was not written for us. */
+  /** What was there at the first connect ever, by id and by time in Unix milliseconds: not written for us. */
+  #old: ReadonlySet<string> = new Set();
   #from = 0;
 
   constructor(host: AdapterHost, options: ReceptionOptions) {
@@ -58,7 +58,7 @@ export class Reception {
     return this.#inOrder(async () => {
       // A room shows newcomers what was said before; those who know us ask its archive.
       if (message.type === "groupchat" && message.delayedAt !== null) return;
-      if (message.delayedAt !== null && message.delayedAt < this.#from) return;
+      if (message.delayedAt !== null && this.#isOld(message.delayedAt, message.archiveId)) return;
       await this.#store([message]);
     });
   }
@@ -75,7 +75,7 @@ export class Reception {
           this.#positions = { ...this.#positions, rooms: { ...this.#positions.rooms, [room]: this.#now } };
         if (since === undefined || !wanted || !this.#archivedRooms.has(room)) continue;
         const start = Math.max(since, this.#now - MISSED_SECONDS);
-        const missed = await archive.latest(room, MISSED_IN_ROOM, start);
+        const missed = await archive.newest({ of: room, since: start });
         await this.#store(missed.flatMap((one) => read(one, room)));
       }
       await this.#host.receive([], this.#cursor());
@@ -94,9 +94,17 @@ export class Reception {
         this.#passed(page.at(-1));
         await this.#store(page.flatMap((one) => read(one, address)));
       }
-    else if (keepsArchive) this.#passed((await archive.newest()) ?? undefined);
+    else if (keepsArchive) {
+      const old = await archive.newest();
+      this.#old = new Set(old.map(({ id }) => id));
+      this.#passed(old.at(-1));
+    }
     // Also when nothing was there: from now on what is kept for us is new.
     await this.#host.receive([], this.#cursor());
+  }
+
+  #isOld(at: number, archiveId: string | null): boolean {
+    return at < this.#from || (archiveId !== null && this.#old.has(archiveId));
   }
 
   #passed(last: Archived | undefined): void {
