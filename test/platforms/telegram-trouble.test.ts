@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { after, afterEach, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { answerTurns, startGateway, until } from "../support/gateway-rig.ts";
+import { answerTurns, startGateway, typed, until } from "../support/gateway-rig.ts";
 import { rowsOf } from "../support/paper-home.ts";
 import { echo, saidIn, type TelegramWorld, telegramWorld } from "../support/platforms/telegram-rig.ts";
 import type { Room } from "../support/platforms/telegram-world.ts";
@@ -228,6 +228,28 @@ describe("Telegram in trouble", () => {
       ["first", "second", "third", "fourth"],
     );
   });
+});
+
+test("hermes send writes to a chat and to a topic, with a gateway and without one", async () => {
+  await using world = await telegramWorld();
+  const { telegram, home, ada } = world;
+  const chat = telegram.dm(ada);
+  const forum = telegram.group("Forum", { isForum: true });
+  const topic = forum.topic("News");
+  const send = async (target: string, text: string) => {
+    const { code, stdout, stderr } = await typed(home, ["send", "-t", `telegram:${target}`, "--json", text]);
+    assert.equal(code, 0, stdout + stderr);
+  };
+  await send(String(ada.id), "from the *command* line");
+  const first = await chat.shows(/^from the command line$/);
+  assert.deepEqual(
+    first.entities.map(({ type }) => type),
+    ["italic"],
+  );
+  await world.gateway.stop();
+  await send(`${forum.id}:${topic}`, "without a gateway");
+  assert.equal((await forum.shows(/^without a gateway$/)).thread, topic);
+  assert.equal(telegram.of("getMe").length, 1, "the second one never connected");
 });
 
 test("at the first start nothing old is read; what is written while the gateway is down is", async () => {
