@@ -190,12 +190,13 @@ const HOME = {
   "create a profile from a .tar.gz file": "从 .tar.gz 文件创建配置",
   "delete a profile with everything in it": "删除配置及其全部内容",
   "connect a model; configure terminal, tools and agent": "连接模型；设置终端、工具和代理",
-  "Connect a model; configure terminal, tools and agent.": "连接模型；设置终端、工具和代理。",
+  "Connect a model; configure speech, terminal, chats, tools and agent.":
+    "连接模型；设置语音、终端、聊天、工具和代理。",
   "ask only for what is missing": "只询问缺少的内容",
   "restore the default settings first; keys are kept": "先恢复默认设置；密钥保留",
   "with --reset: do not ask for confirmation": "与 --reset 一起用：不询问确认",
   "only print the commands to run": "只输出需要运行的命令",
-  "model, terminal, tools, agent": "model、terminal、tools、agent",
+  "model, tts, terminal, gateway, tools, agent": "model、tts、terminal、gateway、tools、agent",
   "show profile, model, keys and sessions": "显示配置、模型、密钥和会话",
   "Show profile, home, model, keys and sessions.": "显示配置、主目录、模型、密钥和会话。",
   "also show version, features and every key": "同时显示版本、功能和每个密钥",
@@ -243,6 +244,17 @@ const GATEWAY = {
   "revoke a person's access": "撤销某人的访问权限",
   "the user id from the list": "列表中的用户 ID",
   "discard all pending requests": "丢弃所有等待中的请求",
+  "send a message to a chat": "向聊天发送消息",
+  "send a message to a chat; exit code 0 sent or queued, 1 failed, 2 wrong usage":
+    "向聊天发送消息；退出码 0 表示已发送或已排队，1 表示失败，2 表示用法错误",
+  "a platform (its home channel), PLATFORM:CHAT_ID[:THREAD_ID] or PLATFORM:#NAME":
+    "平台（其主频道）、PLATFORM:CHAT_ID[:THREAD_ID] 或 PLATFORM:#NAME",
+  "read the message from a file; - is standard input": "从文件读取消息；- 为标准输入",
+  "a first line; the subject of an e-mail": "首行；电子邮件的主题",
+  "print nothing on success": "成功时不输出任何内容",
+  "print the result as JSON": "以 JSON 输出结果",
+  "list the chats that can be reached": "列出可以送达的聊天",
+  "the message; - reads standard input": "消息；- 从标准输入读取",
 } as const;
 
 const BATCH = {

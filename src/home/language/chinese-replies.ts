@@ -2,6 +2,11 @@
 import type { Catalogue } from "./words.ts";
 
 const CONVERSATION = {
+  "1 message and its answers": "1 条消息及其回答",
+  "{count} messages and their answers": "{count} 条消息及其回答",
+  "Nothing to restore in {folder}.": "{folder} 中没有可恢复的内容。",
+  "Other folders need no permission here; a sandbox or a folder you do not trust asks first: hermes trust":
+    "这里的其他目录无需许可；沙盒或不受信任的目录会先询问：hermes trust",
   '/compress here takes a number of messages to keep, not "{args}".':
     "/compress here 需要保留的消息数，而不是“{args}”。",
   "Not compressed: {why}. The conversation is unchanged.": "未压缩：{why}。对话没有变化。",
@@ -50,6 +55,11 @@ const CONVERSATION = {
 } as const;
 
 const SETTINGS = {
+  "Enter stops the running turn and sends the new message.": "Enter 停止当前轮次并发送新消息。",
+  "Enter queues the message until the turn ends.": "Enter 将消息排队到本轮结束。",
+  "Enter sends the message along with the next tool result.": "Enter 随下一个工具结果发送消息。",
+  "Reasoning: {level}; {display}.": "推理强度：{level}；{display}。",
+  "Unknown toolset: {name}. Nothing was changed.": "未知工具集：{name}。没有任何更改。",
   "{path} is broken: {problem}. Using defaults.": "{path} 有错误：{problem}。使用默认值。",
   "(nothing set; using defaults)": "（没有设置；使用默认值）",
   "/config KEY VALUE changes a setting; Tab completes both.": "/config KEY VALUE 更改设置；Tab 可补全两者。",
@@ -255,6 +265,17 @@ const TOOLS_AND_SKILLS = {
 } as const;
 
 const SETUP = {
+  "Nothing is missing.": "什么都不缺。",
+  "model, speech, terminal, chats, tools, agent; Esc skips a step": "模型、语音、终端、聊天、工具、代理；Esc 跳过一步",
+  "Skipped: {names}.": "已跳过：{names}。",
+  "Telegram, Discord, Slack and others": "Telegram、Discord、Slack 等",
+  "Which service turns text into speech?": "用哪个服务把文本转成语音？",
+  "A server of your own": "自己的服务器",
+  "OpenAI-compatible, by URL": "兼容 OpenAI，按 URL",
+  "remove the setting": "移除此设置",
+  "✓ No speech service is set.": "✓ 未设置语音服务。",
+  "✓ {name} speaks. The first use will show whether it works.": "✓ 由 {name} 朗读。首次使用时会知道是否可用。",
+  "Connect chats in a shell: {command}": "在 shell 中连接聊天：{command}",
   "Start it with: {command}": "启动方式：{command}",
   "Start its server in LM Studio under Developer, or with: lms server start":
     "在 LM Studio 的 Developer 中启动服务器，或运行：lms server start",

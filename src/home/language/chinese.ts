@@ -1,4 +1,5 @@
 // Simplified Chinese. The key is the English text as the program says it; `{name}` stands for what changes.
+import { CHINESE_CHATS } from "./chinese-chats.ts";
 import { CHINESE_HELP } from "./chinese-help.ts";
 import { CHINESE_REPLIES } from "./chinese-replies.ts";
 import type { Catalogue } from "./words.ts";
@@ -385,6 +386,7 @@ export const CHINESE: Catalogue = {
   ...TIPS,
   ...REPLIES,
   ...COMMAND_LINE,
+  ...CHINESE_CHATS,
   ...CHINESE_HELP,
   ...CHINESE_REPLIES,
 };
