@@ -86,6 +86,7 @@ export function configuredRoutes(option: AdapterHost["option"]): readonly Route[
 /** Why a route may not be called from where we listen; null: it may. */
 export function exposure(route: Pick<Route, "secret">, host: string): string | null {
   if (route.secret === "") return "it has no secret";
-  if (route.secret === NO_AUTH && !isLoopbackHost(host)) return `${NO_AUTH} is only for 127.0.0.1`;
+  // Not by its word: that stands where secrets stand, and is masked like one.
+  if (route.secret === NO_AUTH && !isLoopbackHost(host)) return "it checks no signature, which is only for 127.0.0.1";
   return null;
 }
