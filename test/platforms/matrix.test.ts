@@ -4,90 +4,22 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, afterEach, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { answerTurns, lastSaid, typed, until } from "../support/gateway-rig.ts";
 import {
-  answerTurns,
-  type GatewayHomeOptions,
-  gatewayHome,
-  lastSaid,
-  ModelServer,
-  type RunningGateway,
-  startGateway,
-  typed,
-  until,
-} from "../support/gateway-rig.ts";
-import { type MatrixEvent, MatrixServer } from "../support/platforms/matrix-server.ts";
-import type { TempHome } from "../support/temp-home.ts";
+  ANN,
+  asked,
+  BOB,
+  bodies,
+  EVE,
+  echo,
+  held,
+  mention,
+  type World,
+  world,
+} from "../support/platforms/matrix-rig.ts";
+import { MatrixServer } from "../support/platforms/matrix-server.ts";
 
-const ANN = "@ann:test";
-const BOB = "@bob:test";
-const EVE = "@eve:test";
 const { BOT } = MatrixServer;
-
-interface World extends AsyncDisposable {
-  readonly server: MatrixServer;
-  readonly model: ModelServer;
-  readonly home: TempHome;
-  readonly dm: string;
-  readonly team: string;
-  gateway: RunningGateway;
-  /** A message of the bot in a room that holds this part, in its last form. */
-  written(part: string, room?: string): Promise<MatrixEvent>;
-}
-
-interface WorldOptions extends Partial<GatewayHomeOptions> {
-  readonly extra?: string;
-}
-
-async function world({ extra = "", ...options }: WorldOptions = {}): Promise<World> {
-  const model = await ModelServer.start();
-  const server = await MatrixServer.start();
-  const dm = server.room({ [ANN]: "Ann" });
-  const team = server.room({ [ANN]: "Ann", [BOB]: "Bob" }, { name: "Team" });
-  server.say(dm, ANN, "from before the bot existed");
-  echo(model);
-  const settings = `sync_timeout: 1\nrequest_timeout: 2\n${extra}`.trim().replace(/^/gm, "      ");
-  const home = await gatewayHome(model, {
-    ...options,
-    config: `platforms:\n  matrix:\n    extra:\n${settings}\n${options.config ?? ""}`,
-    env: {
-      ...{ MATRIX_HOMESERVER: server.url, MATRIX_ACCESS_TOKEN: MatrixServer.TOKEN },
-      ...{ MATRIX_ALLOWED_USERS: `${ANN},${BOB}`, ...options.env },
-    },
-  });
-  const self: World = {
-    ...{ server, model, home, dm, team, gateway: await startGateway(home) },
-    async written(part, room = dm) {
-      const find = () => server.sent(room).find(({ content }) => String(content.body).includes(part));
-      await until(`"${part}" is written`, () => find() !== undefined).catch((error: Error) => {
-        throw new Error(
-          `${error.message}; there: ${JSON.stringify(server.sent(room).map(({ content }) => content.body))}`,
-        );
-      });
-      return find() ?? assert.fail();
-    },
-    async [Symbol.asyncDispose]() {
-      await self.gateway.kill();
-      await server.close();
-      await model.close();
-      await home[Symbol.asyncDispose]();
-    },
-  };
-  return self;
-}
-
-const echo = (model: ModelServer) => answerTurns(model, (request) => ({ text: `heard: ${lastSaid(request)}` }));
-const mention = (body: string) => ({ msgtype: "m.text", body, "m.mentions": { user_ids: [BOT] } });
-const bodies = (server: MatrixServer, room: string) => server.sent(room).map(({ content }) => String(content.body));
-const asked = (model: ModelServer, part: string) => model.requests.filter((one) => lastSaid(one).includes(part));
-/** Answers a request only when the test says so. */
-function held(model: ModelServer, text: string) {
-  const gate = Promise.withResolvers<void>();
-  answerTurns(model, async () => {
-    await gate.promise;
-    return { text };
-  });
-  return gate;
-}
 
 describe("Matrix", () => {
   let one: World;
@@ -398,128 +330,4 @@ describe("Matrix", () => {
     const log = await readFile(join(one.home.dir, "logs", "gateway.log"), "utf8");
     assert.doesNotMatch(log + one.gateway.lines.join("\n"), new RegExp(MatrixServer.TOKEN));
   });
-});
-
-test("what was written while the gateway was down is answered in order, however much it was", async () => {
-  await using one = await world({ config: "display:\n  busy_input_mode: queue\n" });
-  const { server, dm, home } = one;
-  server.say(dm, ANN, "before");
-  await one.written("heard: before");
-  await one.gateway.stop();
-  for (let index = 0; index < 60; index++) server.say(one.team, BOB, `chatter ${index}`);
-  server.say(dm, ANN, "while you were out, one");
-  for (let index = 0; index < 60; index++) server.say(dm, BOB, { msgtype: "m.notice", body: `a bot says ${index}` });
-  await sleep(20);
-  server.say(dm, ANN, "while you were out, two");
-  const syncs = () => server.web.callsOf(/\/sync/).map(({ query }) => query.get("since"));
-  const before = syncs();
-  one.gateway = await startGateway(home);
-  await one.written("out, two");
-  assert.notEqual(syncs()[before.length], before[1], "it reads on from where it stopped, not from the start");
-  assert.deepEqual(
-    bodies(server, dm).filter((body) => body.startsWith("heard:")),
-    ["heard: before", "heard: while you were out, one", "heard: while you were out, two"],
-  );
-});
-
-test("a message that the gateway died with is answered once, by the next one", async () => {
-  await using one = await world();
-  const { server, model, dm, home } = one;
-  held(model, "never said");
-  server.say(dm, ANN, "hold on to this");
-  await until("its turn runs", () => asked(model, "hold on to this").length > 0);
-  await one.gateway.kill();
-  echo(model);
-  one.gateway = await startGateway(home);
-  await until("it is answered", () => bodies(server, dm).length > 0);
-  server.say(dm, ANN, "and then");
-  await one.written("heard: and then");
-  assert.equal(bodies(server, dm).length, 2, bodies(server, dm).join(" | "));
-});
-
-test("streamed text is edited in place and shows no cursor", async () => {
-  await using one = await world({ config: "streaming:\n  enabled: true\n  edit_interval: 0.1\n" });
-  const { server, model, dm } = one;
-  const text = `${"some words of a longer answer ".repeat(10)}the end`;
-  answerTurns(model, () => ({ text, chunk: 20, pace: 40 }));
-  server.say(dm, ANN, "stream it");
-  await one.written("the end");
-  const [first, ...edits] = server.sent(dm);
-  assert.ok(first && edits.length > 1, "it grew in steps");
-  for (const { content } of edits)
-    assert.deepEqual(content["m.relates_to"], { rel_type: "m.replace", event_id: first.event_id });
-  const last = (edits.at(-1) ?? first).content;
-  const shown = (last["m.new_content"] ?? last) as { body: string };
-  assert.match(shown.body, /the end$/);
-  assert.equal(
-    bodies(server, dm).some((body) => body.includes("▉")),
-    false,
-  );
-});
-
-test("with a password the bot logs in as one device, and a wrong one is said", async () => {
-  await using one = await world({
-    env: { MATRIX_ACCESS_TOKEN: "", MATRIX_USER_ID: "hermes", MATRIX_PASSWORD: MatrixServer.PASSWORD },
-  });
-  const { server, dm } = one;
-  server.say(dm, ANN, "by password");
-  await one.written("heard: by password");
-  const [login] = server.web.callsOf(/login/);
-  assert.match(String(login?.json.device_id), /^HERMES[0-9A-F]{8}$/);
-});
-
-test("hermes send reaches a room, a thread and a person without a gateway", async () => {
-  await using one = await world();
-  const { server, dm, team, home } = one;
-  await one.gateway.stop();
-  const root = server.say(team, ANN, "a thing to discuss");
-  for (const [target, text] of [
-    [`matrix:${dm}`, "to the **room**"],
-    [`matrix:${team}:${root}`, "to the thread"],
-    ["matrix:@new:test", "to the person"],
-  ] as const) {
-    const { code, stdout, stderr } = await typed(home, ["send", "-t", target, "--json", text]);
-    assert.equal(code, 0, stderr + stdout);
-  }
-  assert.equal((await one.written("to the **room**")).content.formatted_body, "to the <strong>room</strong>");
-  const { content } = await one.written("to the thread", team);
-  assert.equal((content["m.relates_to"] as { event_id: string }).event_id, root);
-  await one.written("to the person", server.rooms.at(-1));
-  const lost = await typed(home, ["send", "-t", "matrix:!elsewhere:test", "--json", "lost"]);
-  assert.equal(lost.code, 1);
-  assert.match(lost.stdout + lost.stderr, /M_FORBIDDEN/);
-});
-
-test("a token that is not accepted turns the platform off with a line that says what to do", async () => {
-  const model = await ModelServer.start();
-  const server = await MatrixServer.start();
-  server.isTokenValid = false;
-  const home = await gatewayHome(model, {
-    env: { MATRIX_HOMESERVER: server.url, MATRIX_ACCESS_TOKEN: MatrixServer.TOKEN },
-  });
-  const gateway = await startGateway(home, { ready: null });
-  try {
-    const line = await gateway.waitFor(/^\[Matrix\] off: /);
-    assert.match(line, /does not accept this login: .*; set a new MATRIX_ACCESS_TOKEN: hermes gateway setup$/);
-  } finally {
-    await gateway.kill();
-    await server.close();
-    await model.close();
-    await home[Symbol.asyncDispose]();
-  }
-});
-
-test("a homeserver without TLS on the internet is refused before anything is sent", async () => {
-  const model = await ModelServer.start();
-  const home = await gatewayHome(model, {
-    env: { MATRIX_HOMESERVER: "http://matrix.example.org", MATRIX_ACCESS_TOKEN: "t0ken" },
-  });
-  const gateway = await startGateway(home, { ready: null });
-  try {
-    await gateway.waitFor(/MATRIX_HOMESERVER must be an address that begins with https:\/\//);
-  } finally {
-    await gateway.kill();
-    await model.close();
-    await home[Symbol.asyncDispose]();
-  }
 });

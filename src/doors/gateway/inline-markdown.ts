@@ -1,5 +1,5 @@
-// The marks inside a line of Markdown as a tree, for platforms that want something else than Markdown. Each character is looked at once,
-// whatever is in the text.
+// The marks inside of a line of Markdown as a tree, for platforms that want something else than Markdown, and the borders of code. Each
+// character is looked at once, whatever is in the text.
 
 export type Inline =
   | { readonly type: "text" | "code"; readonly text: string }
@@ -172,4 +172,25 @@ function linkAt(text: string, at: number): Found | null {
   const end = at + whole.length;
   if (bang) return { node: { type: "image", url, alt: label }, end };
   return { node: { type: "link", url, children: parseInline(label) }, end };
+}
+
+// Blocks of code, which every platform has to leave alone.
+
+export interface Fence {
+  readonly marks: string;
+  readonly language: string;
+}
+
+/** The line that a block of code begins with; null: it is none. */
+export function openingFence(line: string): Fence | null {
+  const [whole = "", marks] = /^ {0,3}(`{3,}|~{3,})/.exec(line) ?? [];
+  const rest = line.slice(whole.length).trim();
+  // Behind backticks there is no other one: that would be code inside of a line.
+  if (marks === undefined || (marks.startsWith("`") && rest.includes("`"))) return null;
+  return { marks, language: rest.split(/\s/, 1)[0] ?? "" };
+}
+
+export function closesFence(line: string, { marks }: Fence): boolean {
+  const found = line.trim();
+  return found.startsWith(marks) && found.replaceAll(marks.charAt(0), "") === "";
 }

@@ -1,5 +1,5 @@
 // Markdown as the HTML that Matrix clients show. Only tags and attributes of the specification's list are made, and all text is escaped.
-import { type Inline, parseInline, plainText } from "../../inline-markdown.ts";
+import { closesFence, type Fence, type Inline, openingFence, parseInline, plainText } from "../../inline-markdown.ts";
 
 /** HTML of a message; null when it would say nothing that the text does not say. */
 export function formattedBody(markdown: string): string | null {
@@ -13,12 +13,10 @@ const escaped = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", 
 const attribute = (text: string) => escaped(text).replaceAll('"', "&quot;");
 
 const MAX_DEPTH = 8;
-const FENCE = /^ {0,3}(`{3,}|~{3,})[ \t]*([^\s`]*)[^`\n]*$/;
-const HEADING = /^ {0,3}(#{1,6})[ \t]+(.*)$/;
+const HEADING = /^ {0,3}(#{1,6})(?=[ \t])/;
 const RULE = /^ {0,3}(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,})$/;
 const QUOTE = /^ {0,3}> ?/;
 const ITEM = /^( {0,12})([-*+]|\d{1,9}[.)])(?:[ \t]+|$)/;
-const TABLE_RULE = /^ {0,3}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$/;
 
 function blocks(lines: readonly string[], depth: number): string {
   const parts: string[] = [];
@@ -33,21 +31,19 @@ function blocks(lines: readonly string[], depth: number): string {
   };
   for (let at = 0; at < lines.length; ) {
     const line = lines[at] ?? "";
-    const fence = FENCE.exec(line);
+    const fence = openingFence(line);
     const heading = HEADING.exec(line);
     const item = depth < MAX_DEPTH ? ITEM.exec(line) : null;
     if (line.trim() === "") {
       endText();
       at++;
     } else if (fence) {
-      const { html, end } = codeBlock(lines, at, fence[1] ?? "", fence[2] ?? "");
+      const { html, end } = codeBlock(lines, at, fence);
       put(html);
       at = end;
     } else if (heading) {
       const level = heading[1]?.length ?? 1;
-      put(
-        `<h${level}>${inline(parseInline((heading[2] ?? "").replace(/(?<![#\s])[ \t]*#+[ \t]*$/, "").trim()))}</h${level}>`,
-      );
+      put(`<h${level}>${inline(parseInline(headingText(line.slice(heading[0].length).trim())))}</h${level}>`);
       at++;
     } else if (RULE.test(line)) {
       put("<hr>");
@@ -65,7 +61,7 @@ function blocks(lines: readonly string[], depth: number): string {
       const { html, end } = list(lines, at, depth);
       put(html);
       at = end;
-    } else if (line.includes("|") && TABLE_RULE.test(lines[at + 1] ?? "")) {
+    } else if (line.includes("|") && isTableRule(lines[at + 1] ?? "")) {
       const end = endOf(lines, at + 2, (one) => one.includes("|") && one.trim() !== "");
       put(table(lines.slice(at, end)));
       at = end;
@@ -78,16 +74,20 @@ function blocks(lines: readonly string[], depth: number): string {
   return parts.join("\n");
 }
 
+/** Signs may close a heading, but not a word: `# About C#`. */
+function headingText(text: string): string {
+  const open = text.replace(/(?<!#)#+$/, "");
+  return open === "" || /[ \t]$/.test(open) ? open.trimEnd() : text;
+}
+
 function endOf(lines: readonly string[], from: number, belongs: (line: string) => boolean): number {
   const length = lines.slice(from).findIndex((line) => !belongs(line));
   return length === -1 ? lines.length : from + length;
 }
 
-function codeBlock(lines: readonly string[], at: number, marks: string, language: string) {
-  const end = endOf(lines, at + 1, (line) => {
-    const closing = line.trim();
-    return !(closing.startsWith(marks) && closing.replaceAll(marks.charAt(0), "") === "");
-  });
+function codeBlock(lines: readonly string[], at: number, fence: Fence) {
+  const { language } = fence;
+  const end = endOf(lines, at + 1, (line) => !closesFence(line, fence));
   const code = lines.slice(at + 1, end).map((line) => `${line}\n`);
   const name = /^[\w+#.-]{1,40}$/.test(language) ? ` class="language-${attribute(language)}"` : "";
   return { html: `<pre><code${name}>${escaped(code.join(""))}</code></pre>`, end: end + 1 };
@@ -130,7 +130,11 @@ function itemEnd(lines: readonly string[], from: number, indent: number): number
       if (next.trim() === "" || indentOf(next) <= indent)
         return ITEM.test(next) && indentOf(next) === indent ? at + 1 : at;
     } else if (indentOf(line) <= indent) {
-      if (lines[at - 1]?.trim() === "" || [ITEM, FENCE, HEADING, QUOTE, RULE].some((begins) => begins.test(line)))
+      if (
+        lines[at - 1]?.trim() === "" ||
+        openingFence(line) ||
+        [ITEM, HEADING, QUOTE, RULE].some((begins) => begins.test(line))
+      )
         return at;
     }
     at++;
@@ -148,6 +152,12 @@ function table([head = "", rule = "", ...rows]: readonly string[]): string {
   };
   const body = rows.length > 0 ? `\n<tbody>\n${rows.map((line) => row(line, "td")).join("\n")}\n</tbody>` : "";
   return `<table>\n<thead>\n${row(head, "th")}\n</thead>${body}\n</table>`;
+}
+
+/** The line below the head of a table: `|---|:-:|`. */
+function isTableRule(line: string): boolean {
+  const found = cells(line);
+  return found.length > 0 && found.every((cell) => /^:?-+:?$/.test(cell));
 }
 
 /** Bars behind a backslash and inside code divide nothing. */

@@ -1,5 +1,5 @@
 // Markdown as Signal shows it: plain text, and ranges of it that are bold, italic, struck out, hidden or of fixed width.
-import { type Inline, parseInline, plainText } from "../../inline-markdown.ts";
+import { closesFence, type Fence, type Inline, openingFence, parseInline, plainText } from "../../inline-markdown.ts";
 
 type Style = "BOLD" | "ITALIC" | "STRIKETHROUGH" | "SPOILER" | "MONOSPACE";
 
@@ -9,7 +9,6 @@ export interface StyledText {
   readonly ranges: readonly { readonly start: number; readonly length: number; readonly style: Style }[];
 }
 
-const FENCE = /^ {0,3}(`{3,}|~{3,})[^`\n]*$/;
 const HEADING = /^ {0,3}#{1,6}[ \t]+/;
 const BULLET = /^( {0,12})[-*+][ \t]+/;
 const RULE = /^ {0,3}(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,})$/;
@@ -18,15 +17,15 @@ const isRow = (line: string) => /^\|[^|]/.test(line.trim()) && line.trim().endsW
 export function styledText(markdown: string): StyledText {
   const out = new Writer();
   const lines = markdown.replaceAll("\r\n", "\n").split("\n");
-  let fence: string | null = null;
+  let fence: Fence | null = null;
   let code: string[] = [];
   lines.forEach((line, index) => {
-    const [, marks] = FENCE.exec(line) ?? [];
-    if (fence !== null && closes(line, fence)) {
+    const opened = openingFence(line);
+    if (fence !== null && closesFence(line, fence)) {
       out.line(() => out.styled("MONOSPACE", () => out.add(code.join("\n"))));
       [fence, code] = [null, []];
     } else if (fence !== null) code.push(line);
-    else if (marks !== undefined) fence = marks;
+    else if (opened !== null) fence = opened;
     else if (isRow(line)) out.line(() => out.styled("MONOSPACE", () => out.add(line.trim())));
     else if (RULE.test(line) && line.trim() !== "") out.line(() => out.add("———"));
     else if (HEADING.test(line))
@@ -43,11 +42,6 @@ export function styledText(markdown: string): StyledText {
       out.line(() => out.styled("MONOSPACE", () => out.add(code.join("\n"))));
   });
   return out.result();
-}
-
-function closes(line: string, fence: string): boolean {
-  const marks = line.trim();
-  return marks.startsWith(fence) && marks.replaceAll(fence.charAt(0), "") === "";
 }
 
 const STYLES = { strong: "BOLD", emphasis: "ITALIC", strike: "STRIKETHROUGH", spoiler: "SPOILER" } as const;
