@@ -213,6 +213,8 @@ export interface WorkStore {
 
   /** Promises without a turn. Answers with the ids, also of those promised before. */
   promise(parts: readonly OutboxPart[]): Promise<readonly number[]>;
+  /** Takes promises back that nobody is sending and that were not sent; answers with those that are gone. */
+  withdraw(ids: readonly number[]): Promise<readonly number[]>;
   /** What may be sent now in the name of an account: of each target the first part that is not sent, if its time has come. */
   due(platform: string, account: string): Promise<readonly OutboxRow[]>;
   /** Rows that somebody was sending: for a holder that sends nothing yet, those whose fate is not known. */

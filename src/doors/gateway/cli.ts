@@ -7,6 +7,7 @@ import { profileDir } from "../../home/profiles.ts";
 import { messageOf } from "../../kit/errors.ts";
 import { type CliContext, ExitError } from "../cli-context.ts";
 import { onReaderLeft } from "../stop-signals.ts";
+import { masked } from "./answer.ts";
 import { listenForEnd } from "./ending.ts";
 import {
   askForRestart,
@@ -108,7 +109,7 @@ async function run({ replace, after }: RunFlags, ctx: CliContext): Promise<void>
         ...{ home, clock, cwd, store: await ctx.store(), stop: listener.stop },
         out(line) {
           log.info(line);
-          if (isRead) io.out(`${home.redact(line)}\n`);
+          if (isRead) io.out(`${masked(line, home.redact)}\n`);
         },
         restart: (why) => listener.restart(why),
         state: (change) => state.update(change),

@@ -285,6 +285,8 @@ export interface PlatformEntry {
   readonly freshFinal?: boolean;
   /** False: nothing that is written here can wait for an answer by the person (webhooks). Default true. */
   readonly interactive?: boolean;
+  /** It is called and calls nobody: the console names the address alone. */
+  readonly listensOnly?: boolean;
   /** Its own transport says who writes: signatures, keys. */
   readonly trustsTransport?: boolean;
   /** What is written in a message is a stranger's word, not the user's: a payload. */

@@ -183,7 +183,7 @@ export class Delivery {
     const again = { type: "again", afterSeconds: this.#backoff(0), counts: true, error } as const;
     if (entry.repeatIsSafe || payload.type === "edit") return again;
     const found = await adapter
-      .findSent?.(row.target as ChatTarget, keyOf(row), textOf(payload))
+      .findSent?.(row.target as ChatTarget, keyOf(row), textOf(payload), row.createdAt)
       .catch(() => undefined);
     if (typeof found === "string") return { type: "sent", messageId: found };
     if (found === null) return again;

@@ -6,7 +6,7 @@ import type { Clock } from "../../kit/clock.ts";
 import { newHolder } from "../../sessions/lanes.ts";
 import type { SessionStore } from "../../sessions/store.ts";
 import type { WorkStore } from "../../sessions/work.ts";
-import type { ChatMessage, PlatformEntry, SendResult } from "./contract.ts";
+import type { ChatMessage, PlatformEntry } from "./contract.ts";
 import { Conversations } from "./conversations.ts";
 import { Desk } from "./desk.ts";
 import type { Ending } from "./ending.ts";
@@ -172,7 +172,7 @@ class Gateway {
       pairing: new Pairing(home.paths, clock),
       loadPackage: (entry, name, load) => loadPackage(entry, name, load, home),
       beforeDispatch: (message) => beforeDispatch(run, message),
-      deliverTo: (target, text, updateId) => this.#deliverNow(target, text, updateId),
+      deliverTo: (target, text, cause) => this.#sender.handOn(target, text, cause),
       arrived: (platform) => {
         this.#links.get(platform)?.noteTraffic("last_inbound_at");
         this.#desk.look();
@@ -419,21 +419,6 @@ class Gateway {
       event: (name, payload) => gateway.#hooks.fire(name, payload),
     };
   }
-
-  /** Sends a text that came in and is only handed on. After a failure nothing is kept: whoever sent it may try again. */
-  async #deliverNow(target: string, text: string, cause: string): Promise<SendResult | { readonly duplicate: true }> {
-    const chats = await this.#sender.resolve(target);
-    if ("error" in chats) return { failed: "refused", error: chats.error };
-    const [chat] = chats;
-    const adapter = chat && this.#links.get(chat.entry.name)?.adapter;
-    if (!chat || !adapter) return { failed: "unreachable", error: `${target} is not connected` };
-    if (this.#handedOn.has(cause)) return { duplicate: true };
-    this.#handedOn.add(cause);
-    const result = await adapter.send(chat.target, this.#run.home.redact(text), { key: cause, important: true });
-    if ("failed" in result) this.#handedOn.delete(cause);
-    return result;
-  }
-  readonly #handedOn = new Set<string>();
 
   /** Whether a message answers one that we sent there. */
   async #isOurs({ source, replyTo }: ChatMessage): Promise<boolean> {

@@ -203,7 +203,8 @@ export class Link {
       this.#failures = 0;
       const { account, listening = null } = adapter;
       this.#set({ state: "connected", account, listening, since: this.#now, error_code: null, error_message: null });
-      this.#options.say(`connected as ${account}${listening ? `, listening on ${listening}` : ""}`);
+      const who = entry.listensOnly ? [] : [`connected as ${account}`];
+      this.#options.say([...who, ...(listening ? [`listening on ${listening}`] : [])].join(", "));
       const { send_retry: retry, send_retry_max: retryMax, controls: poll } = settings.timers;
       this.#delivery = new Delivery({
         ...{ work, entry, adapter: this.#noted(adapter), account: this.account, lease, clock, log },

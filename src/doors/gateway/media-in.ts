@@ -358,8 +358,11 @@ async function readMessage(
     if (line !== null) lines.push(line);
   }
   if (text.trim() === "" && files.length === 0) lines.push(`[unsupported: ${message.type}]`);
-  if (foreign && text.trim() !== "") all.outside.push(`a message of ${source.platform}`);
-  const told = foreign ? fenced(source.platform, text) : text;
+  // An adapter that names whose text is in it has fenced that itself: the rest is its owner's.
+  const isFenced = message.outside !== undefined;
+  if (isFenced) all.outside.push(...(message.outside ?? []));
+  else if (foreign && text.trim() !== "") all.outside.push(`a message of ${source.platform}`);
+  const told = foreign && !isFenced ? fenced(source.platform, text) : text;
   const joined = (own: string) => prefix + [own, ...lines].filter((line) => line.trim() !== "").join("\n");
   all.words.push(joined(told));
   all.kept.push(joined(shownAs));

@@ -117,6 +117,8 @@ export class Reply {
   async tell(texts: readonly string[]): Promise<void> {
     const { work, settings } = this.#ports;
     if (texts.length === 0) return;
+    // Nobody reads along where programs write: a notice would become part of what they are sent.
+    if (this.#bot.entry.interactive === false) return this.#ports.log.info(texts.join("\n"));
     const cause = `notice:inbox:${this.#row}:${this.#told++}`;
     const payload: Payload = { type: "text", text: settings.home.redact(texts.join("\n")) };
     const { entry, account } = this.#bot;

@@ -6,7 +6,7 @@ import type { WorkStore } from "../../sessions/work.ts";
 import type { Delivered, DeliverRequest } from "../../tools/toolset/context.ts";
 import { composeAnswer } from "./answer.ts";
 import type { ChatSource } from "./chat.ts";
-import type { PlatformEntry } from "./contract.ts";
+import type { PlatformEntry, SendResult } from "./contract.ts";
 import type { ChatEntry, Routes } from "./routes.ts";
 import { accountOf, type GatewaySettings } from "./settings.ts";
 import { type ResolvedTarget, readDirectory, resolveTarget } from "./targets.ts";
@@ -24,6 +24,8 @@ interface SenderOptions {
 }
 
 const WAIT_MS = 30_000;
+/** Whoever calls us does not wait for ever. */
+const HAND_ON_MS = 20_000;
 const LOOK_MS = 50;
 
 export class Sender {
@@ -45,6 +47,28 @@ export class Sender {
     const result = await this.#wait(first, sent[0] ?? []);
     if (!("error" in result) && origin) await this.#mirror(first, message, origin);
     return result;
+  }
+
+  /**
+   * A text that came in and is only handed on, once for its cause, over restarts too. What does not get through in time is taken back: whoever
+   * sent it may try again.
+   */
+  async handOn(target: string, text: string, cause: string): Promise<SendResult | { readonly duplicate: true }> {
+    const { work } = this.#options;
+    const chats = await this.resolve(target);
+    if ("error" in chats) return { failed: "refused", error: chats.error };
+    const [chat] = chats;
+    if (!chat) return { failed: "refused", error: "there is no chat to hand it on to" };
+    const ids = await this.#promise(chat, text, cause);
+    // A cause that was promised before has its old rows.
+    const last = await work.outboxRow(ids.at(-1) ?? 0);
+    if (last?.state === "sent") return { duplicate: true };
+    const result = await this.#wait(chat, ids, HAND_ON_MS);
+    if ("error" in result || result.queued) {
+      await work.withdraw(ids);
+      return { failed: "unreachable", error: "error" in result ? result.error : `${target} was not reached in time` };
+    }
+    return { messageId: result.message_id ?? null };
   }
 
   async list(platform?: string): Promise<Readonly<Record<string, readonly unknown[]>>> {
@@ -89,7 +113,7 @@ export class Sender {
     return ids;
   }
 
-  async #wait({ entry, target }: ResolvedTarget, ids: readonly number[]): Promise<Delivered> {
+  async #wait({ entry, target }: ResolvedTarget, ids: readonly number[], ms = WAIT_MS): Promise<Delivered> {
     const { work, clock } = this.#options;
     const where = {
       platform: entry.name,
@@ -98,7 +122,7 @@ export class Sender {
     };
     const last = ids.at(-1);
     if (last === undefined) return { error: "there is nothing to send", code: "refused" };
-    const deadline = clock.now() + WAIT_MS;
+    const deadline = clock.now() + ms;
     for (;;) {
       const row = await work.outboxRow(last);
       if (row?.state === "sent") return { success: true, ...where, message_id: row.platformMessageId };

@@ -32,6 +32,7 @@ import {
   renewBot,
   settleSend,
   takeBot,
+  withdrawParts,
 } from "./outbox.ts";
 
 const TABLES = [
@@ -79,6 +80,7 @@ export async function openSqliteWork(core: StoreCore): Promise<WorkStore> {
     },
     finish: (lease, end) => write(() => finishTurn(core, lease, end)),
     settle: (ids, outcome, options) => write(() => settleRows(core, ids, outcome, options)),
+    withdraw: (ids) => write(() => withdrawParts(core, ids)),
     promise: (parts) => write(() => parts.map((part) => promisePart(core, part))),
     due: (platform, account) => read(() => dueRows(core, platform, account)),
     interruptedSends: (platform, account, lease) => write(() => interruptedSends(core, platform, account, lease)),

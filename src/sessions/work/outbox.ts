@@ -47,6 +47,11 @@ export function promisePart(core: StoreCore, part: OutboxPart): number {
   return outboxRows(core, "WHERE cause = ? AND part = ?", part.cause, part.part)[0]?.id ?? 0;
 }
 
+export function withdrawParts(core: StoreCore, ids: readonly number[]): number[] {
+  const gone = "DELETE FROM outbox WHERE id = ? AND state IN ('pending', 'dead')";
+  return ids.filter((id) => core.db.run(gone, id).changes > 0);
+}
+
 const FIRST_OF_TARGET = `NOT EXISTS (SELECT 1 FROM outbox AS before WHERE before.platform = outbox.platform AND before.account = outbox.account
   AND before.target = outbox.target AND before.id < outbox.id AND before.state IN ('pending', 'sending'))`;
 

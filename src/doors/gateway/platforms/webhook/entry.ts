@@ -54,6 +54,7 @@ export const entry: PlatformEntry = {
   repeatIsSafe: false,
   canEdit: false,
   interactive: false,
+  listensOnly: true,
   trustsTransport: true,
   foreignText: true,
   display: {
