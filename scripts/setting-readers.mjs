@@ -26,6 +26,11 @@ const HANDED_ON = [
   [/^tool_loop_guardrails\./, ["src/agent/guardrails.ts"]],
   [/^security\.website_blocklist\./, ["src/safety/url-guard.ts"]],
   [/^display\.user_message_preview\./, ["src/doors/terminal/transcript.ts"]],
+  // Looked up as they are written in the file: a platform's own default comes before that of the schema.
+  [
+    /^display\.(?:busy_ack_detail|cleanup_progress|long_running_notifications)$/,
+    ["src/doors/gateway/desk.ts", "src/doors/gateway/live.ts"],
+  ],
 ];
 
 function handedOn(path) {

@@ -122,7 +122,7 @@ function unknownIn(shape: Shape, tree: Readonly<Record<string, unknown>>, place:
 
 // hermes config check: the same, and which keys are missing.
 
-const groupTitles = { model: "Model keys", tool: "Tool keys", chat: "Chat keys" } as const;
+const groupTitles = { model: "Model keys", tool: "Tool keys" } as const;
 
 export function checkConfig({ home, io }: CliContext): void {
   const findings = examineConfig(home);
@@ -131,7 +131,6 @@ export function checkConfig({ home, io }: CliContext): void {
   for (const finding of findings) io.out(`${line(finding)}\n`);
   for (const [group, title] of Object.entries(groupTitles)) {
     const known = knownVariables.filter((one) => one.group === group && one.secret && !one.notUsed);
-    if (known.length === 0) continue;
     const missing = known.filter(({ name }) => !home.env(name));
     const needed = group === "model" && missing.length === known.length;
     io.out(
@@ -139,5 +138,10 @@ export function checkConfig({ home, io }: CliContext): void {
     );
     for (const { name, meaning } of missing) io.out(`  ${name.padEnd(22)} ${meaning}\n`);
   }
+  const chats = knownVariables.filter(
+    (one) => one.group === "chat" && one.secret && !one.notUsed && home.env(one.name),
+  );
+  const connect = chats.length === 0 ? `; connect a chat platform: ${hermesCommand("gateway setup")}` : "";
+  io.out(`\nChat keys: ${chats.length} set${connect}\n`);
   if (findings.some(({ level }) => level === "error")) throw new ExitError(1);
 }

@@ -80,7 +80,8 @@ function block(title: string, rows: readonly Row[]): string {
 function keyRows(home: CliContext["home"], group: VariableGroup): Row[] {
   return knownVariables.flatMap(({ name, secret, notUsed, ...variable }): Row[] => {
     const value = home.env(name) ?? "";
-    if (variable.group !== group || !secret || (notUsed && value === "")) return [];
+    // Nobody uses most platforms: of their keys, those that are set.
+    if (variable.group !== group || !secret || ((notUsed || group === "chat") && value === "")) return [];
     return [[name, maskValue(value) + noteOf(notUsed)]];
   });
 }

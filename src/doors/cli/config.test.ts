@@ -271,28 +271,35 @@ test("show masks every secret, also as JSON", async () => {
 
 test("set and check say of a setting or key that nothing reads yet that it is not used; show leaves it out", async () => {
   const me = person("_config_version: 24\nvoice: {auto_tts: false}\ntelegram: {home: 5}\n");
-  const set = await me.run("set", "privacy.redact_pii", "true");
+  const set = await me.run("set", "goals.max_turns", "7");
   assert.equal(set.code, 0);
-  assert.equal(set.out, "⚠ Set privacy.redact_pii = true in ~/.hermes/config.yaml, but it has no effect yet.\n");
-  assert.match(me.read(), /redact_pii: true/);
+  assert.equal(set.out, "⚠ Set goals.max_turns = 7 in ~/.hermes/config.yaml, but it has no effect yet.\n");
+  assert.match(me.read(), /max_turns: 7/);
   assert.match((await me.run("set", "telegram.home", "6")).out, /^⚠ Set telegram\.home = 6 .*no effect yet/);
-  assert.match(
-    (await me.run("set", "TELEGRAM_BOT_TOKEN", "123456:abcdef")).out,
-    /^⚠ Set TELEGRAM_BOT_TOKEN .*no effect yet/,
-  );
+  assert.match((await me.run("set", "HONCHO_API_KEY", "123456:abcdef")).out, /^⚠ Set HONCHO_API_KEY .*no effect yet/);
   assert.match((await me.run("set", "agent.max_turns", "5")).out, /^✓ Set agent\.max_turns = 5 in \S+\n$/);
 
   const check = await me.run("check");
   assert.equal(check.code, 0);
   assert.match(
     check.out,
-    /^⚠ Set but not used yet \(no effect\): privacy\.redact_pii, telegram, TELEGRAM_BOT_TOKEN$/m,
+    /^⚠ Set but not used yet \(no effect\): goals\.max_turns, telegram, HONCHO_API_KEY$/m,
     "a default has no effect anyway",
   );
-  assert.doesNotMatch(check.out, /Chat keys|DAYTONA_API_KEY|SLACK/);
+  assert.doesNotMatch(check.out, /DAYTONA_API_KEY|SLACK/);
   const show = (await me.run("show")).out;
-  assert.match(show, /TELEGRAM_BOT_TOKEN.*\(not used yet\)/);
+  assert.match(show, /HONCHO_API_KEY.*\(not used yet\)/);
   assert.doesNotMatch(show, /SLACK|DAYTONA|Skin/);
+});
+
+test("of the keys of chats, those that are set are shown, masked; check counts them", async () => {
+  const me = person("_config_version: 24\n");
+  assert.match((await me.run("check")).out, /^Chat keys: 0 set; connect a chat platform: .*gateway setup$/m);
+  assert.match((await me.run("set", "TELEGRAM_BOT_TOKEN", "123456:abcdefghijkl")).out, /^✓ Set TELEGRAM_BOT_TOKEN in /);
+  assert.match((await me.run("check")).out, /^Chat keys: 1 set$/m);
+  const show = (await me.run("show")).out;
+  assert.match(show, /^ {2}TELEGRAM_BOT_TOKEN +1234\.\.\.ijkl$/m);
+  assert.doesNotMatch(show, /SLACK/);
 });
 
 test("check tells version, mistakes, unknown keys and missing keys, and fails on errors only", async () => {

@@ -12,9 +12,9 @@ test("the reference names every key", () => {
 
 test("the reference says what is not used yet", () => {
   const text = configReference();
-  assert.match(text, /\| `privacy\.redact_pii` \|.*\| \*Not used yet:\* /);
+  assert.match(text, /\| `goals\.max_turns` \|.*\| \*Not used yet:\* /);
   assert.match(text, /## voice\n\n\*Not used yet:\* Talking\./);
-  assert.match(text, /\| `TELEGRAM_BOT_TOKEN` \| \*Not used yet:\* Telegram \|/);
+  assert.match(text, /\| `HONCHO_API_KEY` \| \*Not used yet:\* /);
   assert.doesNotMatch(text, /\| `agent\.max_turns` \|.*Not used yet/);
 });
 

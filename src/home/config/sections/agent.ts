@@ -7,13 +7,11 @@ const GATE = { aliases: { approve: "true", enabled: "true", disabled: "false" },
 export const agentSections = {
   agent: section("The turn loop and the prompt.", {
     max_turns: whole(90, "maximum model calls per turn", { min: 1, env: "HERMES_MAX_ITERATIONS" }),
-    gateway_timeout: notUsedYet(whole(1800, "seconds of inactivity before a chat turn is stopped")),
-    gateway_timeout_warning: notUsedYet(whole(900, "seconds of inactivity before the chat is warned")),
-    restart_drain_timeout: notUsedYet(
-      whole(180, "seconds running turns get to finish on restart", {
-        env: "HERMES_RESTART_DRAIN_TIMEOUT",
-      }),
-    ),
+    gateway_timeout: whole(1800, "seconds of inactivity before a chat turn is stopped"),
+    gateway_timeout_warning: whole(900, "seconds of inactivity before the chat is warned"),
+    restart_drain_timeout: whole(180, "seconds running turns get to finish on restart", {
+      env: "HERMES_RESTART_DRAIN_TIMEOUT",
+    }),
     api_max_retries: whole(3, "attempts per model request"),
     service_tier: text("", "`fast` or `priority`, if the provider offers it"),
     tool_use_enforcement: oneOf<boolean | string | unknown[]>(
@@ -27,10 +25,11 @@ export const agentSections = {
     }),
     prefill_messages_file: text("", "JSON file of example messages; relative to the home"),
     personalities: record("name -> text, or `{description, system_prompt, tone, style}`"),
-    clarify_timeout: notUsedYet(whole(600, "seconds a chat waits for the answer to a question")),
-    gateway_notify_interval: notUsedYet(whole(180, "seconds between progress notes in chats")),
-    gateway_auto_continue_freshness: notUsedYet(
-      whole(3600, "seconds within which an interrupted chat turn is resumed automatically"),
+    clarify_timeout: whole(600, "seconds a chat waits for the answer to a question"),
+    gateway_notify_interval: whole(180, "seconds between progress notes in chats"),
+    gateway_auto_continue_freshness: whole(
+      3600,
+      "seconds within which an interrupted chat turn is resumed automatically",
     ),
     image_input_mode: choice(
       ["auto", "native", "text"],
@@ -70,9 +69,7 @@ export const agentSections = {
     target_ratio: number(0.2, "share of the threshold kept for recent messages", { min: 0, max: 1 }),
     protect_last_n: whole(20, "newest messages kept verbatim"),
     protect_first_n: whole(3, "oldest messages kept verbatim"),
-    hygiene_hard_message_limit: notUsedYet(
-      whole(400, "number of messages at which a chat is always summarised", { min: 1 }),
-    ),
+    hygiene_hard_message_limit: whole(400, "number of messages at which a chat is always summarised", { min: 1 }),
     abort_on_summary_failure: flag(false, "stop the turn when the summary fails, instead of continuing without one"),
     model_thresholds: record("model name substring -> its own threshold; the longest match wins"),
   }),

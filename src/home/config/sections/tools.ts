@@ -197,11 +197,9 @@ export const toolSections = {
     }),
     acked_advisories: notUsedYet(list([], "security notices you have acknowledged")),
   }),
-  privacy: notUsedYet(
-    section("Privacy.", {
-      redact_pii: flag(false, "hash user ids in the prompt", { unclear: true }),
-    }),
-  ),
+  privacy: section("Privacy.", {
+    redact_pii: flag(false, "hash user ids in the prompt", { unclear: true }),
+  }),
   network: section("Network options.", { force_ipv4: flag(false, "never use IPv6") }),
   mcp_servers: record("MCP servers by name: `{command, args, env}` or `{url, headers}`"),
   plugins: section("Extensions.", {
