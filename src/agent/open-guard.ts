@@ -105,7 +105,8 @@ function timeoutOf(
     if (place === "screen") return screen_timeout === 0 ? undefined : screen_timeout * 1000;
     return (place === "chat" ? gateway_timeout : timeout) * 1000;
   }
-  if (question.kind === "clarify") return config.clarify.timeout * 1000;
+  if (question.kind === "clarify")
+    return (place === "chat" ? config.agent.clarify_timeout : config.clarify.timeout) * 1000;
   return question.kind === "sudo" ? 45_000 : 120_000;
 }
 
