@@ -114,9 +114,7 @@ test("the settings lay a prompt over a channel and say how much of it is context
   assert.doesNotMatch(turn?.raw ?? "", /the first word/);
 });
 
-test("whoever has a role of the list may talk to the bot, in channels and in direct messages", {
-  todo: "access does not ask for roles yet",
-}, async (t) => {
+test("whoever has a role of the list may talk to the bot, in channels and in direct messages", async (t) => {
   const garden = await Garden.open(t, {
     prepare: ({ discord, guild }) => {
       const gardener = discord.role(guild, "gardener", [discord.user("carol")]);

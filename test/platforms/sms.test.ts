@@ -264,9 +264,7 @@ describe("SMS with its own gateway", () => {
     assert.match(twilio.textsTo(BOB)[0] ?? "", /You said: two/);
   });
 
-  test("an answer that was being sent at a kill is found and not sent again", {
-    todo: "since of findSent",
-  }, async (t) => {
+  test("an answer that was being sent at a kill is found and not sent again", async (t) => {
     const { twilio, model, home, close } = await world();
     t.after(close);
     answerTurns(model, () => ({ text: "Exactly one." }));

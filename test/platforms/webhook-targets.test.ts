@@ -153,7 +153,7 @@ describe("a webhook platform with its own gateway", () => {
     assert.equal(model.requests.length, 0);
   });
 
-  test("deliver_only knows a delivery again after a restart", { todo: "host.deliverTo on disk" }, async (t) => {
+  test("deliver_only knows a delivery again after a restart", async (t) => {
     const { twilio, send, restart, close } = await twoPlatforms();
     t.after(close);
     const alert = { host: "db1", text: "down" };

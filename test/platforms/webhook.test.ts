@@ -119,9 +119,7 @@ describe("webhooks", () => {
     assert.equal(github.comments.length, 1);
   });
 
-  test("what the owner wrote is said plainly, and each text of the payload is fenced", {
-    todo: "message.outside",
-  }, async () => {
+  test("what the owner wrote is said plainly, and each text of the payload is fenced", async () => {
     const body = JSON.stringify({ name: "Ann", text: "A text of more than thirty-two characters." });
     await post(`${url}/webhooks/fenced`, body, signed(body));
     await until("a turn", () => turnsWith("than thirty-two").length > 0);
