@@ -22,7 +22,7 @@ import {
 } from "../llm/providers/resolve.ts";
 import { ProviderError } from "../llm/providers/settings.ts";
 import { type TargetOptions, targetFor } from "../llm/providers/target.ts";
-import type { Target } from "../llm/wire.ts";
+import { placeOf, type Target } from "../llm/wire.ts";
 import { createWire } from "../llm/wires/drive.ts";
 import { createModelFetch } from "../llm/wires/model-fetch.ts";
 import type { SessionStore } from "../sessions/store.ts";
@@ -299,7 +299,7 @@ export async function switchTarget(
   }
   const kept = request.global ? " Saved as the standard model." : "";
   const price = priceLine(await priceOf(target));
-  const now = `Now using ${target.model} (${providerName}), ${windowText(target)}, ${price}.${kept}`;
+  const now = `Now using ${target.model} (${placeOf(target)}), ${windowText(target)}, ${price}.${kept}`;
   const small = smallWindowNote(target);
   const said = small === null ? now : `${now}\n${small}`;
   return { chosen: next, said };

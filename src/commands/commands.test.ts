@@ -224,17 +224,18 @@ test("a provider before the model's name is the provider's, never part of the na
   second.models = ["big", "small", "vendor/big"];
   const box = `providers:\n  box: {base_url: "${second.url}", api_key: box-key-1234567890}\n`;
   const rig = await commandRig(t, { "config.yaml": modelConfig(first) + box });
-  const cases: [typed: string, model: string, provider: string, baseUrl: string][] = [
-    ["local:my-model", "my-model", "custom", first.url],
-    ["qwen:0.5b", "qwen:0.5b", "custom", first.url],
+  const address = new URL(first.url).host;
+  const cases: [typed: string, model: string, place: string, baseUrl: string][] = [
+    ["local:my-model", "my-model", address, first.url],
+    ["qwen:0.5b", "qwen:0.5b", address, first.url],
     ["box:big", "big", "box", second.url],
     ["local:small", "small", "box", second.url],
-    ["custom:other", "other", "custom", first.url],
+    ["custom:other", "other", address, first.url],
     ["custom:box:vendor/big", "vendor/big", "box", second.url],
   ];
-  for (const [typed, model, provider, baseUrl] of cases) {
+  for (const [typed, model, place, baseUrl] of cases) {
     await rig.type(`/model ${typed}`);
-    assert.ok(rig.text().startsWith(`Now using ${model} (${provider}), `), typed);
+    assert.ok(rig.text().startsWith(`Now using ${model} (${place}), `), typed);
     assert.equal(rig.ctx.conversation.target.baseUrl, baseUrl, typed);
   }
   await rig.type("/model openrouter:x");

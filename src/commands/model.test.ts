@@ -41,17 +41,17 @@ describe("/model", () => {
     assert.deepEqual(
       rows.map(({ label, hint, current }) => [label, hint, current === true]),
       [
-        ["fake-model", ["32K", "included", "custom"], true],
-        ["swift-small", ["32K", "included", "custom"], false],
-        ["swift-large", ["32K", "included", "custom"], false],
+        ["fake-model", ["32K", "included", new URL(server.url).host], true],
+        ["swift-small", ["32K", "included", new URL(server.url).host], false],
+        ["swift-large", ["32K", "included", new URL(server.url).host], false],
         ["quick → swift-small", ["", "", "alias"], false],
         ["far → there", ["", "", "alias"], false],
         ["vendor/stand-in", ["", "", "openrouter, fallback"], false],
       ],
     );
     const text = rig.text();
-    assert.match(text, /^Model: fake-model \(custom\), 128K tokens\nSwitch to \(offered by http/);
-    assert.match(text, /\nNow using swift-large \(custom\), 32K tokens, /);
+    assert.match(text, /^Model: fake-model \(127\.0\.0\.1:\d+\), 128K tokens\nSwitch to \(offered by http/);
+    assert.match(text, /\nNow using swift-large \(127\.0\.0\.1:\d+\), 32K tokens, /);
     await rig.type("/model");
     assert.match(rig.text(), /Now using swift-small/);
     assert.deepEqual(selected, [0, 2]);
@@ -71,7 +71,7 @@ describe("/model", () => {
       asked,
       /The server does not list "swift-smal"\. Which model\?: swift-small \| Use swift-smal anyway \| Keep fake-model/,
     );
-    assert.match(asked, /warning: Still using fake-model \(custom\)\.$/);
+    assert.match(asked, /warning: Still using fake-model \(127\.0\.0\.1:\d+\)\.$/);
     assert.equal(rig.ctx.conversation.target.model, "fake-model");
     rig.picks.push(null);
     await rig.type("/model nothing-like-it");
@@ -84,9 +84,9 @@ describe("/model", () => {
     assert.match(rig.text(), /: swift-small \| swift-large \| Use[\s\S]*Now using swift-small/);
     rig.picks.push("anyway");
     await rig.type("/model unheard-of");
-    assert.match(rig.text(), /Now using unheard-of \(custom\), 256K tokens \(assumed\), /);
+    assert.match(rig.text(), /Now using unheard-of \(127\.0\.0\.1:\d+\), 256K tokens \(assumed\), /);
     await rig.type("/model another-one --anyway");
-    assert.match(rig.text(), /^Now using another-one \(custom\), 256K tokens \(assumed\), /);
+    assert.match(rig.text(), /^Now using another-one \(127\.0\.0\.1:\d+\), 256K tokens \(assumed\), /);
     await rig.type("/model SWIFT-large:latest");
     assert.match(rig.text(), /^Now using SWIFT-large:latest/);
   });

@@ -5,6 +5,7 @@ import { contextSize } from "../kit/formats.ts";
 import { isLocalEndpoint } from "../llm/providers/hosts.ts";
 import type { OfferedModel } from "../llm/providers/model-list.ts";
 import { parseModelFlags } from "../llm/providers/model-names.ts";
+import { placeOf } from "../llm/wire.ts";
 import {
   type CommandContext,
   type CommandDefinition,
@@ -61,7 +62,7 @@ export const MODEL_COMMANDS: readonly CommandDefinition[] = [model];
 
 function stillUsing(ctx: CommandContext, why: string): void {
   const { target } = ctx.conversation;
-  ctx.warn(`${why}Still using ${target.model} (${target.provider}).`);
+  ctx.warn(`${why}Still using ${target.model} (${placeOf(target)}).`);
 }
 
 /** A server of one's own and the demo are in no published list. */
@@ -89,13 +90,13 @@ async function checked(asked: Asked, ctx: CommandContext): Promise<Asked | null>
 
 async function pickModel(ctx: CommandContext, fresh: boolean): Promise<Asked | null> {
   const { target } = ctx.conversation;
-  ctx.say(`Model: ${target.model} (${target.provider}), ${windowText(target)}`);
+  ctx.say(`Model: ${target.model} (${placeOf(target)}), ${windowText(target)}`);
   const { models, source, trouble } = await ctx.conversation.knownModels({ fresh });
   if (trouble !== null) ctx.warn(`Could not fetch the model list: ${trouble}`);
   const rows = [
     ...models.map((row) => ({
       label: row.id,
-      hint: [...factsOf(row), target.provider],
+      hint: [...factsOf(row), placeOf(target)],
       current: row.id === target.model,
       value: { model: row.id },
     })),

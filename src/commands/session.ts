@@ -2,6 +2,7 @@
 import { compactDuration, contextSize, dollars, exactDuration, tokenCount } from "../kit/formats.ts";
 import { type HistoryMessage, textOf } from "../llm/messages.ts";
 import type { RateLimit, RateLimits } from "../llm/usage.ts";
+import { placeOf } from "../llm/wire.ts";
 import { addUsage } from "../sessions/ledger.ts";
 import type { Session, UsageTotals } from "../sessions/store.ts";
 import type { CommandContext, CommandDefinition } from "./context.ts";
@@ -20,7 +21,7 @@ const status: CommandDefinition = {
         `Session:  ${agent.sessionId}`,
         `Title:    ${session?.title ?? "—"}`,
         `Home:     ${ctx.home.display(ctx.home.paths.dir)} (profile ${ctx.home.paths.profile})`,
-        `Model:    ${target.model} (${target.provider})`,
+        `Model:    ${target.model} (${placeOf(target)})`,
         `Commands: ${ctx.conversation.place}`,
         ...(session ? sessionLines(session, ctx) : []),
         `Running:  ${ctx.busy ? "yes" : "no"}`,
@@ -87,7 +88,7 @@ function totalLines(totals: UsageTotals, session: Session | null, ctx: CommandCo
       ? "not known yet"
       : `${tokenCount(used)} / ${contextSize(target.contextLength)} (${Math.round((used / target.contextLength) * 100)}%)`;
   return [
-    `Model:          ${target.model} (${target.provider})`,
+    `Model:          ${target.model} (${placeOf(target)})`,
     `Input:          ${tokenCount(totals.inputTokens)}`,
     `Cache read:     ${tokenCount(totals.cacheReadTokens)}`,
     `Cache write:    ${tokenCount(totals.cacheWriteTokens)}`,

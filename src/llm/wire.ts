@@ -16,6 +16,8 @@ type ReasoningEffort = "none" | "minimal" | "low" | "medium" | "high" | "xhigh" 
 /** Where a request goes, with all that is known about it. Resolved once; swapped as a whole on a model switch or a fallback. */
 export interface Target {
   readonly provider: string;
+  /** Who serves it, for people, where `provider` is only "custom". */
+  readonly place?: string;
   readonly model: string;
   readonly baseUrl: string;
   readonly apiKey: string;
@@ -32,6 +34,9 @@ export interface Target {
   /** How long its provider may take, in seconds, where the settings of that provider say so. */
   readonly patience?: { readonly totalSeconds?: number; readonly staleSeconds?: number };
 }
+
+/** Who serves the model, for people. */
+export const placeOf = ({ place, provider }: Pick<Target, "place" | "provider">) => place ?? provider;
 
 /** The differences of one provider or host, as data. A new OpenAI-compatible provider is one such record. */
 export interface ProviderProfile {

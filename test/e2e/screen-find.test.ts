@@ -59,11 +59,11 @@ describe("pickers on the screen", { skip: tmuxMissing() }, () => {
     await screen.type("a draft");
     await screen.press("C-x");
     await screen.press("m");
-    await screen.waitFor(/❯ +1\. ● fake-model +65\.5K +included +custom\n/);
+    await screen.waitFor(/❯ +1\. ● fake-model +65\.5K +included +127[\d.:]+\n/);
     await screen.type("model-37");
     await screen.waitFor(/filter: model-37\n❯ 39\. {3}vendor\/model-37 +65\.5K/);
     await screen.press("Enter");
-    await screen.waitFor("Now using vendor/model-37 (custom), 65.5K tokens");
+    await screen.waitFor(/Now using vendor\/model-37 \(127[\d.:]+\), 65\.5K tokens/);
     // What the list covered is back, with nothing empty below.
     await screen.waitFor(/Model: fake-model[\s\S]*Now using vendor\/model-37[\s\S]*❯ a draft\n─+\n⚕ .*\n$/, {
       history: false,
@@ -73,7 +73,7 @@ describe("pickers on the screen", { skip: tmuxMissing() }, () => {
     await screen.say("/model vendor/model-99");
     await screen.waitFor(/The server does not list "vendor\/model-99"\. Which model\?\n❯ 1\. vendor\/model-/);
     await screen.press("Escape");
-    await screen.waitFor("Still using vendor/model-37 (custom).");
+    await screen.waitFor(/Still using vendor\/model-37 \(127[\d.:]+\)\./);
 
     await screen.say("first of mine");
     await screen.waitFor(/^ *Answer 2$/m);

@@ -9,7 +9,7 @@ import { plural } from "../../kit/formats.ts";
 import { askEndpoint } from "../../llm/providers/endpoint.ts";
 import { isLocalEndpoint } from "../../llm/providers/hosts.ts";
 import { mapping, ProviderError, text as textOf } from "../../llm/providers/settings.ts";
-import type { Target } from "../../llm/wire.ts";
+import { placeOf, type Target } from "../../llm/wire.ts";
 import type { ServerStatus } from "../../mcp/contract.ts";
 import { McpHub } from "../../mcp/hub.ts";
 import { parseServers } from "../../mcp/settings.ts";
@@ -23,7 +23,7 @@ const REACH_MS = 10_000;
 
 export async function checkProvider(ctx: CliContext): Promise<readonly Finding[]> {
   try {
-    const { target, demo, loneKey, providerName } = await chooseTarget(ctx.home, {});
+    const { target, demo, loneKey } = await chooseTarget(ctx.home, {});
     if (loneKey !== undefined) {
       const text = `${loneKey} is set but no model is selected; using the built-in demo model`;
       return [{ level: "warn", text, fix: hermesCommand("model") }];
@@ -33,7 +33,10 @@ export async function checkProvider(ctx: CliContext): Promise<readonly Finding[]
       return [{ level: "warn", text, fix: `connect a real one: ${hermesCommand("setup")}` }];
     }
     const window = `window ${target.contextLength} tokens${target.windowAssumed ? " (assumed; set model.context_length)" : ""}`;
-    const chosen: Finding = { level: "ok", text: `${target.model} at ${providerName} (${target.apiMode}), ${window}` };
+    const chosen: Finding = {
+      level: "ok",
+      text: `${target.model} at ${placeOf(target)} (${target.apiMode}), ${window}`,
+    };
     const [own, others] = await Promise.all([reach(target, "error"), checkFallbacks(ctx)]);
     return [chosen, ...own, ...others];
   } catch (error) {

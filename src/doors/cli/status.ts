@@ -10,6 +10,7 @@ import { keyNames, maskValue } from "../../home/secrets.ts";
 import { messageOf } from "../../kit/errors.ts";
 import { plural } from "../../kit/formats.ts";
 import { PROVIDERS } from "../../llm/providers/table.ts";
+import { placeOf as servedBy } from "../../llm/wire.ts";
 import { backendProblem, inspectPlace, RUNS_HERE } from "../../sandbox/open.ts";
 import type { CliContext } from "../cli-context.ts";
 
@@ -113,11 +114,11 @@ async function placeOf(home: OpenHome): Promise<string> {
 
 async function modelLine(ctx: CliContext): Promise<string> {
   try {
-    const { target, demo, loneKey, providerName } = await chooseTarget(ctx.home, {});
+    const { target, demo, loneKey } = await chooseTarget(ctx.home, {});
     if (loneKey !== undefined)
       return `built-in demo (${loneKey} is set but no model is selected: ${hermesCommand("model")})`;
     if (demo) return `built-in demo (no provider is configured: ${hermesCommand("setup")})`;
-    return `${target.model} at ${providerName}, ${windowText(target)}`;
+    return `${target.model} at ${servedBy(target)}, ${windowText(target)}`;
   } catch (error) {
     return `not usable: ${messageOf(error)}`;
   }

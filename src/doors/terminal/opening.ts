@@ -7,6 +7,7 @@ import { hermesCommand, PRODUCT, VERSION } from "../../home/paths.ts";
 import { contextSize, plural } from "../../kit/formats.ts";
 import { type HistoryMessage, textOf } from "../../llm/messages.ts";
 import { withoutPictureWords } from "../../llm/pictures/fit.ts";
+import { placeOf } from "../../llm/wire.ts";
 import { cellWidth, cut, padCells, printable, type Theme } from "../terminal-text.ts";
 import type { ChatRequest } from "../typed-input.ts";
 import type { Transcript } from "./transcript.ts";
@@ -88,7 +89,7 @@ export class Header implements Component {
     let latest: readonly BannerServer[] = [];
     this.#opened = {
       model: printable(target.model),
-      provider: target.provider,
+      provider: printable(placeOf(target)),
       contextLength: target.contextLength,
       sessionId: agent.sessionId,
       runs: home.folders.isTrusted(cwd) ? placeWords : `${placeWords}, look only`,

@@ -13,6 +13,7 @@ import { said, t } from "../../home/language/words.ts";
 import { PRODUCT, VERSION } from "../../home/paths.ts";
 import { messageOf } from "../../kit/errors.ts";
 import { plural } from "../../kit/formats.ts";
+import { placeOf } from "../../llm/wire.ts";
 import type { AnswerTo, ApprovalQuestion, Question } from "../../safety/decision.ts";
 import { approvalWords } from "../approval-words.ts";
 import { feedRow, feedSuffix, recoveryLine } from "../feed.ts";
@@ -84,7 +85,7 @@ class PlainScreen {
     let code = 1;
     try {
       const { agent, target } = await this.#open(this.#request.resume);
-      this.#say(`${t("model")}: ${target.model} (${target.provider}). ${t("session")}: ${agent.sessionId}. /help`);
+      this.#say(`${t("model")}: ${target.model} (${placeOf(target)}). ${t("session")}: ${agent.sessionId}. /help`);
       // The terminal edits the line; a reader with `terminal: true` would draw it.
       this.#lines = createInterface({ input: process.stdin, terminal: false });
       this.#lines.on("line", (line) => this.#onLine(line));

@@ -83,6 +83,15 @@ export function slugOf(name: string): string {
     .replace(/^-+|-+$/g, "");
 }
 
+/** What setup calls the entry of a server: `http://127.0.0.1:8000/v1` -> `127-0-0-1-8000`. */
+export function entryNameFor(baseUrl: string): string {
+  const host = URL.parse(baseUrl)?.host ?? "";
+  return host
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, "-")
+    .replace(/^-|-$/g, "");
+}
+
 function readEntry(name: string, entry: Readonly<Record<string, unknown>>): CustomProvider {
   const { compat, warnings } = readCompat(name, entry.compat);
   return {

@@ -7,7 +7,7 @@ import { outputLimit } from "../wires/anthropic/models.ts";
 import { hostBelongs, hostOf } from "./hosts.ts";
 import { profileFor } from "./profiles.ts";
 import type { RuntimeProvider } from "./resolve.ts";
-import { mapping, modelSettings, type ProviderConfig, ProviderError, patienceOf } from "./settings.ts";
+import { entryNameFor, mapping, modelSettings, type ProviderConfig, ProviderError, patienceOf } from "./settings.ts";
 
 export interface TargetOptions {
   readonly config: ProviderConfig;
@@ -64,8 +64,10 @@ export async function targetFor(runtime: RuntimeProvider, options: TargetOptions
   const images = settings.supportsVision ?? facts?.images ?? profile.images;
   const routed = onOpenRouter(baseUrl);
   const numCtx = asked.answer?.numCtx ? window.tokens : (settings.ollamaNumCtx ?? statedFor(runtime, configured));
+  const place = placeName(runtime);
   return {
     provider,
+    ...(place === provider ? {} : { place }),
     model,
     baseUrl,
     apiKey: runtime.apiKey,
@@ -82,6 +84,13 @@ export async function targetFor(runtime: RuntimeProvider, options: TargetOptions
     },
     patience: patienceOf(options.config, custom?.name ?? provider, model),
   };
+}
+
+/** "custom" tells nobody which server it is: its own name does, else its address. */
+function placeName({ provider, baseUrl, custom, localServer }: RuntimeProvider): string {
+  const address = URL.parse(baseUrl)?.host ?? baseUrl;
+  if (custom) return custom.name === entryNameFor(baseUrl) ? address : custom.name;
+  return localServer ?? (provider === "custom" ? address : provider);
 }
 
 function onOpenRouter(baseUrl: string): boolean {
