@@ -146,3 +146,12 @@ test("what is found elsewhere comes behind the rows that match, once; a preview 
   press(DOWN, "\r");
   assert.deepEqual(taken, [["nashi"]]);
 });
+
+test("hints of one piece stand below each other, unless a label is long", () => {
+  const rows = (...labels: string[]) =>
+    list({ filter: true, numbers: false, choices: labels.map((label) => ({ label, hint: "about it", value: label })) })
+      .component.render(80)
+      .map((line) => line.trimEnd());
+  assert.deepEqual(rows("Model", "终端"), ["❯ Model  about it", "  终端   about it"]);
+  assert.deepEqual(rows("Model", "x".repeat(50)), ["❯ Model  about it", `  ${"x".repeat(50)}  about it`]);
+});

@@ -2,7 +2,17 @@
 // pi-tui's own SelectList filters by the beginning of a value only and knows no check marks, no numbers and no rows of several lines.
 import { type Component, matchesKey, ProcessTerminal, TuiAltScreen } from "@earendil-works/pi-tui";
 import type { PickItem, PickOptions } from "../commands/context.ts";
-import { cellWidth, cut, makeTheme, onlyStyled, padCells, printable, type Theme, wrapLines } from "./terminal-text.ts";
+import {
+  cellWidth,
+  cut,
+  makeTheme,
+  onlyStyled,
+  padCells,
+  printable,
+  singleKeys,
+  type Theme,
+  wrapLines,
+} from "./terminal-text.ts";
 
 export type Choice<T> = PickItem<T>;
 
@@ -29,6 +39,8 @@ const ROWS = 10;
 export const PREVIEW_ROWS = 7;
 /** Hints give way before a label gets narrower than this. */
 const LEAST_LABEL = 30;
+/** Labels longer than this keep their hints right behind them. */
+const MOST_LABEL = 44;
 /** Looking elsewhere begins when typing pauses. */
 const PAUSE_MS = 150;
 
@@ -127,11 +139,21 @@ export class ChoiceList<T> implements Component {
     const head = this.#head(row, current) + label;
     const paint = current ? theme.accent : (line: string) => line;
     const { hint } = row.choice;
-    if (typeof hint !== "object") return cut(paint(head) + (hint ? `  ${theme.dim(printable(hint))}` : ""), width);
+    if (typeof hint !== "object") {
+      const room = cellWidth(head) - cellWidth(label) + this.#labelRoom(width);
+      return cut(hint ? `${padCells(paint(head), room)}  ${theme.dim(printable(hint))}` : paint(head), width);
+    }
     const room = width - columns.reduce((sum, cells) => sum + cells + 2, 0);
     const cells = columns.map((column, at) => padCells(printable(hint[at] ?? ""), column));
     const beside = cells.length > 0 ? `  ${theme.dim(cells.join("  "))}` : "";
     return cut(`${padCells(paint(cut(head, room, "…")), room)}${beside}`.trimEnd(), width);
+  }
+
+  /** Hints of one piece stand below each other, unless a label is so long that they would be at the far edge. */
+  #labelRoom(width: number): number {
+    const hinted = this.#options.choices.filter(({ hint }) => hint);
+    const longest = Math.max(0, ...hinted.map(({ label }) => cellWidth(label)));
+    return longest <= Math.min(MOST_LABEL, width / 2) ? longest : 0;
   }
 
   /** Widths of the hints that fit beside the labels. All of a hint is shown, or nothing. */
@@ -260,6 +282,8 @@ export interface ScreenQuestion<T>
   readonly hint: string;
   /** False: `q` narrows the list like other letters, also as the first one. */
   readonly quitKey?: boolean;
+  /** Ctrl+C, which leaves more than this list; the list ends as by Esc. */
+  onInterrupt?(): void;
 }
 
 /** The list with its title and hint; `done` gets the chosen values, or null. */
@@ -292,10 +316,10 @@ export function questionPage<T>(
     },
     invalidate: () => list.invalidate(),
     handleInput: (data) => {
+      const interrupts = matchesKey(data, "ctrl+c");
+      if (interrupts) question.onInterrupt?.();
       const leaves =
-        matchesKey(data, "ctrl+c") ||
-        matchesKey(data, "ctrl+d") ||
-        (data === "q" && question.quitKey !== false && !list.narrowed);
+        interrupts || matchesKey(data, "ctrl+d") || (data === "q" && question.quitKey !== false && !list.narrowed);
       if (leaves) done(null);
       else list.handleInput(data);
     },
@@ -307,7 +331,10 @@ export async function chooseOnScreen<T>(
   question: ScreenQuestion<T>,
   options: { readonly color: boolean },
 ): Promise<readonly T[] | null> {
-  const tui = new TuiAltScreen(new ProcessTerminal(), false, undefined, { mouse: false });
+  const terminal = new ProcessTerminal();
+  const start = terminal.start.bind(terminal);
+  terminal.start = (onInput, onResize) => start(singleKeys(onInput), onResize);
+  const tui = new TuiAltScreen(terminal, false, undefined, { mouse: false });
   const { promise, resolve } = Promise.withResolvers<readonly T[] | null>();
   const page = questionPage(question, {
     theme: makeTheme(options.color),

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { cellWidth, cut, padCells, wrapColumns, wrapLines } from "./terminal-text.ts";
+import { cellWidth, cut, padCells, singleKeys, wrapColumns, wrapLines } from "./terminal-text.ts";
 
 const widths: readonly (readonly [text: string, width: number])[] = [
   ["", 0],
@@ -88,4 +88,11 @@ test("on a narrow terminal the text of a wide column stands below it", () => {
   ]);
   for (let cells = 4; cells < 80; cells++)
     for (const row of wrapColumns(line, cells)) assert.ok(cellWidth(row) <= cells, `${cells}: ${row}`);
+});
+
+test("two quick presses of Escape are two keys, whatever a terminal makes of them", () => {
+  const keys: string[] = [];
+  const read = singleKeys((data) => void keys.push(data));
+  for (const data of ["a", "\u001b\u001b", "\u001b[A"]) read(data);
+  assert.deepEqual(keys, ["a", "\u001b", "\u001b", "\u001b[A"]);
 });

@@ -207,3 +207,14 @@ export function onlyStyled(lines: readonly string[], cells: number, own?: string
 
 const STYLES = new RegExp(`(${STYLE})`);
 const OWN = new Map<string, RegExp>();
+
+// Keys.
+
+const ESCAPE = "\u001b";
+
+/** Two quick presses of Escape arrive as one sequence, which is no key of anybody: each is handed on by itself. */
+export const singleKeys = (onInput: (data: string) => void) => (data: string) => {
+  if (data !== ESCAPE + ESCAPE) return onInput(data);
+  onInput(ESCAPE);
+  onInput(ESCAPE);
+};

@@ -78,7 +78,12 @@ describe("steering the work on the screen", { skip: tmuxMissing() }, () => {
     await using home = await tempHome({ "config.yaml": config });
     await using screen = await TerminalScreen.start([], { home, columns: 80, rows: 24 });
     await screen.waitFor("fake-model");
-    answer({ "the urgent one": () => ({ text: "At once." }), "long work": stays, "long paste": stays });
+    answer({
+      "the urgent one": () => ({ text: "At once." }),
+      "the last one": () => ({ text: "All said." }),
+      "long work": stays,
+      "long paste": stays,
+    });
     await screen.say("long work");
     await screen.waitFor("esc to stop");
     await screen.paste(`long paste\n${"line\n".repeat(40)}`);
@@ -105,6 +110,15 @@ describe("steering the work on the screen", { skip: tmuxMissing() }, () => {
     await screen.waitFor("At once.");
     while (asked("long paste").length === 0) await screen.text();
     assert.equal(asked("not this one").length, 0);
-    await screen.press("Escape");
+
+    // Two quick presses come as one sequence: the first closes the list, the second stops the work.
+    await screen.say("the last one");
+    await screen.waitFor("▶ next: the last one");
+    await screen.press("C-x");
+    await screen.press("q");
+    await screen.waitFor("Queue (1)");
+    await screen.press("Escape", "Escape");
+    await screen.waitForGone("Queue (1)");
+    await screen.waitFor("All said.");
   });
 });

@@ -46,7 +46,6 @@ const cases: [string, string, Partial<KeyState>, string | null][] = [
   ["a letter", "a", {}, null],
   ["Escape while something runs", "\u001b", { busy: true }, "stop"],
   ["Escape while something runs and a text is typed", "\u001b", { busy: true, draft: "x" }, "stop"],
-  ["two quick Escapes while something runs", "\u001b\u001b", { busy: true }, "stop"],
   ["Escape in a menu while something runs", "\u001b", { busy: true, menuOpen: true }, null],
   ["Escape in a question while something runs", "\u001b", { busy: true, questionOpen: true }, null],
 ];
@@ -82,8 +81,6 @@ test("Escape twice on an empty line edits the last message", () => {
   assert.equal(meaning(keys, "\u001b", idle, 0), null);
   assert.equal(meaning(keys, "\u001b", idle, 2000), null);
   assert.equal(meaning(keys, "\u001b", idle, 2300), "edit_previous");
-  assert.equal(read("\u001b\u001b"), "edit_previous");
-  assert.equal(read("\u001b\u001b", { draft: "x" }), null);
 });
 
 test("the Escape that stopped a turn is not the first of two", () => {

@@ -343,8 +343,6 @@ export class KeyActions {
 
 const DOUBLE_MS = 600;
 const PASTE = "\u001b[200~";
-// Some terminals deliver two quick presses of Escape as one sequence.
-const ESCAPE_TWICE = "\u001b\u001b";
 
 interface FirstKey {
   readonly key: string;
@@ -379,13 +377,11 @@ export class ScreenKeys {
 }
 
 /** This one key; never one of two. */
-const pressed = (data: string, key: string) =>
-  !key.includes(" ") && (matchesKey(data, key as KeyId) || (key === "escape" && data === ESCAPE_TWICE)); // a name of the table
+const pressed = (data: string, key: string) => !key.includes(" ") && matchesKey(data, key as KeyId); // a name of the table
 
 function isSecond(data: string, name: string, first: FirstKey | null, now: number): boolean {
   const [one, two] = name.split(" ");
   if (one === undefined || two === undefined) return false;
-  if (one === "escape" && data === ESCAPE_TWICE) return true;
   // Escape alone means something to others: it counts as a first key for a moment only.
   return first?.key === one && pressed(data, two) && (one !== "escape" || now - first.at <= DOUBLE_MS);
 }

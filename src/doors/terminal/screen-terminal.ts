@@ -1,6 +1,6 @@
 // The process's terminal, with pastes taken out of the key stream before anything scans it piece by piece.
 import { type Component, ProcessTerminal, setCapabilityOverrides, TuiMainScreen } from "@earendil-works/pi-tui";
-import { onlyStyled } from "../terminal-text.ts";
+import { onlyStyled, singleKeys } from "../terminal-text.ts";
 import { OWN_LINKS } from "./links.ts";
 import { PasteReader } from "./pastes.ts";
 
@@ -40,7 +40,7 @@ export class ScreenTerminal extends ProcessTerminal {
     this.#answered = Promise.withResolvers<void>();
     this.#unanswered = "";
     const before = new Set(process.stdin.listeners("data"));
-    super.start(onInput, onResize);
+    super.start(singleKeys(onInput), onResize);
     // What the base class has just registered reads keys; it gets everything but pastes.
     const readers = process.stdin.listeners("data").filter((listener) => !before.has(listener)) as DataListener[]; // stdin has an encoding
     for (const reader of readers) process.stdin.off("data", reader);
