@@ -112,17 +112,28 @@ export function processIo(options: { readonly noColor: boolean }): CliIo {
 async function ask(prompt: string, output: NodeJS.WritableStream): Promise<string | null> {
   if (!process.stdin.isTTY) return null;
   const reader = createInterface({ input: process.stdin, output, terminal: true });
+  let typed = false;
   try {
     return await new Promise<string | null>((resolve) => {
-      reader.once("close", () => resolve(null));
+      reader.once("close", () => {
+        if (!typed) output.write("\n"); // Ctrl+D ends the input, not the line
+        resolve(null);
+      });
       reader.once("SIGINT", () => {
+        typed = true;
         resolve(null);
         // What comes next, most often the shell's own prompt, begins on a line of its own.
         process.stderr.write("\n");
         // The line editor swallowed the key: raise the signal for its listeners and the shell.
         process.kill(process.pid, "SIGINT");
       });
-      reader.question(prompt).then(resolve, () => resolve(null));
+      reader.question(prompt).then(
+        (line) => {
+          typed = true;
+          resolve(line);
+        },
+        () => resolve(null),
+      );
     });
   } finally {
     reader.close();

@@ -18,12 +18,11 @@ import {
 import { hostDerivedApiKeyName, hostOf, isLocalEndpoint } from "../llm/providers/hosts.ts";
 import { isUsableKey } from "../llm/providers/keys.ts";
 import { cleanUrl, type RuntimeProvider, resolveRuntimeProvider } from "../llm/providers/resolve.ts";
-import { customProviders, ProviderError } from "../llm/providers/settings.ts";
+import { customProviders, entryNameFor, ProviderError } from "../llm/providers/settings.ts";
 import { LOCAL_SERVERS, PROVIDERS, type ProviderRow, providerRow } from "../llm/providers/table.ts";
+import { placeOf } from "../llm/wire.ts";
 
-/**
- * How setup talks to its user. `pick`, `tick` and `ask` throw `SetupCancelled` when the user leaves (Ctrl+C, Esc).
- */
+/** How setup talks to its user. `pick` and `ask` throw `SetupCancelled` when the user leaves (Ctrl+C), `SetupSkipped` for Esc. */
 export interface SetupSurface {
   say(text: string): void;
   warn(text: string): void;
@@ -42,6 +41,11 @@ export interface SetupQuestion<T> {
 
 export class SetupCancelled extends Error {
   override name = "SetupCancelled";
+}
+
+/** Only this step is left out. Where it is the only one, that is leaving. */
+export class SetupSkipped extends SetupCancelled {
+  override name = "SetupSkipped";
 }
 
 export interface SetupParts {
@@ -198,16 +202,7 @@ function keyNameFor(baseUrl: string): string {
   const derived = hostDerivedApiKeyName(baseUrl);
   const taken = PROVIDERS.some(({ keyEnv }) => derived !== null && keyEnv.includes(derived));
   if (derived !== null && /^[A-Z_]/.test(derived) && !taken) return derived;
-  return `CUSTOM_${entryName(baseUrl).replaceAll("-", "_").toUpperCase()}_API_KEY`;
-}
-
-/** `http://127.0.0.1:8000/v1` -> `127-0-0-1-8000`. */
-function entryName(baseUrl: string): string {
-  const { host } = new URL(baseUrl);
-  return host
-    .toLowerCase()
-    .replace(/[^a-z0-9]+/g, "-")
-    .replace(/^-|-$/g, "");
+  return `CUSTOM_${entryNameFor(baseUrl).replaceAll("-", "_").toUpperCase()}_API_KEY`;
 }
 
 // Its key, and whether the server accepts it.
@@ -415,13 +410,14 @@ async function save(draft: Draft, model: string, { home, surface }: SetupParts) 
   const hasKey = keyEnv !== undefined && (variables[keyEnv] !== undefined || (!row && isUsableKey(home.env(keyEnv))));
   // A server of one's own with a key is an entry of `providers:`, which names the variable; without a key its address is enough.
   const known = draft.provider !== "custom";
-  const entry = baseUrl && hasKey ? { name: known ? draft.provider : entryName(baseUrl), baseUrl, keyEnv } : undefined;
+  const entry =
+    baseUrl && hasKey ? { name: known ? draft.provider : entryNameFor(baseUrl), baseUrl, keyEnv } : undefined;
   for (const [name, value] of Object.entries(variables)) await home.setEnv(name, value);
   const provider = entry?.name ?? draft.provider;
   const newKey = keyEnv !== undefined && variables[keyEnv] !== undefined;
   await saveModel(home, { provider, model, baseUrl: entry ? undefined : baseUrl, entry, newKey }, { backup: true });
   const { target } = await chooseTarget(home, {});
-  const lines = [`✓ ${target.model} at ${draft.name}, ${windowText(target)}.`];
+  const lines = [`✓ ${target.model} at ${placeOf(target)}, ${windowText(target)}.`];
   if (newKey) lines.push(`✓ Key saved in ${home.display(home.paths.envFile)} as ${keyEnv}.`);
   surface.say(lines.join("\n"));
   const small = isLocalEndpoint(target.baseUrl) ? smallWindowNote(target) : null;

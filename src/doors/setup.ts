@@ -6,16 +6,21 @@ import { NEW_CONFIG } from "../home/config/schema.ts";
 import { mirroredVariable } from "../home/config/set-key.ts";
 import { loadYaml, parseText } from "../home/config/yaml-text.ts";
 import type { OpenHome } from "../home/open.ts";
-import { ProviderError } from "../llm/providers/settings.ts";
+import { isUsableKey } from "../llm/providers/keys.ts";
+import { cleanUrl } from "../llm/providers/resolve.ts";
+import { mapping, ProviderError, text as textOf } from "../llm/providers/settings.ts";
+import { placeOf } from "../llm/wire.ts";
 import { inspectPlace } from "../sandbox/open.ts";
-import { SetupCancelled, type SetupParts, setUpModel } from "./setup-model.ts";
+import { SetupCancelled, type SetupParts, SetupSkipped, setUpModel } from "./setup-model.ts";
 
-export const SECTIONS = ["model", "terminal", "tools", "agent"] as const;
+export const SECTIONS = ["model", "tts", "terminal", "gateway", "tools", "agent"] as const;
 export type Section = (typeof SECTIONS)[number];
 
 export interface Setup extends SetupParts {
   /** Which toolsets are on; each surface has its own list for that. */
   tools(): Promise<void>;
+  /** Chats: a door of their own, with steps of their own. */
+  gateway(): Promise<void>;
 }
 
 interface SetupResult {
@@ -26,7 +31,7 @@ interface SetupResult {
   readonly cancelled: boolean;
 }
 
-/** Runs one section, what is missing (`quick`), or what the user picks. Never rejects because the user left. */
+/** Runs one section, what is missing (`quick`), or what the user picks. Never rejects because the user left: Esc skips a step, Ctrl+C leaves. */
 export async function runSetup(
   setup: Setup,
   request: { readonly section?: Section | undefined; readonly quick?: boolean | undefined },
@@ -35,8 +40,8 @@ export async function runSetup(
   let connected: SetupResult["connected"] = null;
   const run = async (section: Section) => {
     if (section === "model") connected = await setUpModel(setup);
-    else if (section === "tools") await setup.tools();
-    else await (section === "terminal" ? setUpTerminal(setup) : setUpAgent(setup));
+    else if (section === "tools" || section === "gateway") await setup[section]();
+    else await OWN_STEPS[section](setup);
     saved.push(section);
   };
   try {
@@ -49,47 +54,68 @@ export async function runSetup(
   }
 }
 
+/** One step of several: true unless it was skipped. */
+async function offer(section: Section, run: (section: Section) => Promise<void>): Promise<boolean> {
+  try {
+    await run(section);
+    return true;
+  } catch (error) {
+    if (error instanceof SetupSkipped) return false;
+    throw error;
+  }
+}
+
 async function runAsked(setup: Setup, quick: boolean, run: (section: Section) => Promise<void>): Promise<void> {
   const { home, surface } = setup;
   const works = await workingModel(home);
   if (quick) {
     if (works === null) return run("model");
-    return surface.say(`Nothing to set up: ${works}.`);
+    return surface.say("Nothing is missing.");
   }
   if (works !== null) return menu(setup, run);
   const whole = await surface.pick({
     title: "Welcome to Hermes. What do you want to set up?",
     choices: [
       { label: "Quick: connect a model", hint: "a provider, its key, a model", value: false },
-      { label: "Everything", hint: "model, terminal, tools, agent", value: true },
+      { label: "Everything", hint: "model, speech, terminal, chats, tools, agent; Esc skips a step", value: true },
     ],
   });
-  for (const section of whole ? SECTIONS : (["model"] as const)) await run(section);
+  if (!whole) return run("model");
+  for (const section of SECTIONS) if (!(await offer(section, run))) surface.say(`Skipped: ${section}.`);
 }
 
 async function menu(setup: Setup, run: (section: Section) => Promise<void>): Promise<void> {
   const { home, surface } = setup;
   for (let selected = 0; ; ) {
-    const { terminal, agent } = home.config();
+    const { terminal, agent, tts } = home.config();
     const choices: PickItem<Section | null>[] = [
       { label: "Model", hint: (await workingModel(home)) ?? "not connected", value: "model" },
+      {
+        label: "Speech",
+        hint: textOf(mapping(tts).provider) ?? textOf(mapping(tts).base_url) ?? "not set",
+        value: "tts",
+      },
       { label: "Terminal", hint: (await inspectPlace(terminal, home.environment())).line, value: "terminal" },
+      { label: "Chats", hint: "Telegram, Discord, Slack and others", value: "gateway" },
       { label: "Tools", hint: "choose toolsets", value: "tools" },
       { label: "Agent", hint: `at most ${agent.max_turns} steps a turn`, value: "agent" },
       { label: "Done", value: null },
     ];
-    const section = await surface.pick({ title: "Setup", choices, selected });
+    const section = await surface.pick({ title: "Setup", choices, selected }).catch((error: unknown) => {
+      if (error instanceof SetupSkipped) return null; // Esc in the menu itself: done
+      throw error;
+    });
     if (section === null) return;
-    await run(section);
-    selected = choices.length - 1;
+    const isDone = await offer(section, run);
+    selected = isDone ? choices.length - 1 : choices.findIndex(({ value }) => value === section);
   }
 }
 
 /** The model that answers now; null while it is the demo or one that cannot be used. */
 export async function workingModel(home: OpenHome): Promise<string | null> {
   try {
-    const { target, demo, providerName } = await chooseTarget(home, {});
-    return demo ? null : `${target.model} at ${providerName}, ${windowText(target)}`;
+    const { target, demo } = await chooseTarget(home, {});
+    return demo ? null : `${target.model} at ${placeOf(target)}, ${windowText(target)}`;
   } catch (error) {
     if (error instanceof ProviderError) return null;
     throw error;
@@ -217,6 +243,69 @@ async function askNumber(
     surface.warn(`${typed} is not valid here.`);
   }
 }
+
+// Who speaks: `text_to_speech` makes sound files.
+
+const SPEAKERS = {
+  openai: { label: "OpenAI", keyEnv: "OPENAI_API_KEY" },
+  elevenlabs: { label: "ElevenLabs", keyEnv: "ELEVENLABS_API_KEY" },
+} as const;
+/** The variable of a server of the user's own, which config.yaml names. */
+const OWN_SPEECH_KEY = "TTS_API_KEY";
+
+async function setUpSpeech({ home, surface }: Setup): Promise<void> {
+  const keyHint = (name: string) => (isUsableKey(home.env(name)) ? `key found: ${name}` : `needs ${name}`);
+  const speaker = await surface.pick<keyof typeof SPEAKERS | "own" | "none">({
+    title: "Which service turns text into speech?",
+    choices: [
+      { label: SPEAKERS.openai.label, hint: keyHint(SPEAKERS.openai.keyEnv), value: "openai" },
+      { label: SPEAKERS.elevenlabs.label, hint: keyHint(SPEAKERS.elevenlabs.keyEnv), value: "elevenlabs" },
+      { label: "A server of your own", hint: "OpenAI-compatible, by URL", value: "own" },
+      { label: "None", hint: "remove the setting", value: "none" },
+    ],
+  });
+  const fresh = { "tts.provider": undefined, "tts.base_url": undefined, "tts.api_key": undefined };
+  if (speaker === "none") {
+    await write(home, fresh);
+    return surface.say("✓ No speech service is set.");
+  }
+  const url = speaker === "own" ? await askForUrl(surface) : null;
+  const { label, keyEnv } =
+    speaker === "own" ? { label: new URL(url ?? "").host, keyEnv: OWN_SPEECH_KEY } : SPEAKERS[speaker];
+  const key = await askForSpeechKey({ home, surface }, { label, keyEnv, needed: url === null });
+  if (key !== null) await home.setEnv(keyEnv, key);
+  const own = { "tts.base_url": url, ...(isUsableKey(home.env(keyEnv)) ? { "tts.api_key": `\${${keyEnv}}` } : {}) };
+  await write(home, { ...fresh, ...(url === null ? { "tts.provider": speaker } : own) });
+  surface.say(`✓ ${label} speaks. The first use will show whether it works.`);
+}
+
+async function askForUrl(surface: Setup["surface"]): Promise<string> {
+  for (;;) {
+    const typed = (await surface.ask("Server URL, e.g. http://127.0.0.1:8880/v1: ")).trim();
+    try {
+      return cleanUrl(typed);
+    } catch (error) {
+      if (!(error instanceof ProviderError)) throw error;
+      surface.warn(error.message);
+    }
+  }
+}
+
+/** Null: what is set stays. */
+async function askForSpeechKey(
+  { home, surface }: Pick<Setup, "home" | "surface">,
+  { label, keyEnv, needed }: { readonly label: string; readonly keyEnv: string; readonly needed: boolean },
+): Promise<string | null> {
+  const isSet = isUsableKey(home.env(keyEnv));
+  const otherwise = isSet ? `; Enter = keep ${keyEnv}` : needed ? "" : "; Enter = no key needed";
+  for (;;) {
+    const typed = (await surface.ask(`API key for ${label} (not shown${otherwise}): `, { hidden: true })).trim();
+    if (typed !== "") return typed;
+    if (isSet || !needed) return null;
+  }
+}
+
+const OWN_STEPS = { tts: setUpSpeech, terminal: setUpTerminal, agent: setUpAgent } as const;
 
 // Back to the defaults.
 

@@ -3,7 +3,7 @@ import { InvalidArgumentError } from "commander";
 import { withoutControls } from "../../kit/strip-ansi.ts";
 import type { ScreenQuestion } from "../choice-list.ts";
 import { type CliContext, ExitError } from "../cli-context.ts";
-import { cellWidth, cut, padCells } from "../terminal-text.ts";
+import { cellWidth, cut, padCells, wrapLines } from "../terminal-text.ts";
 
 export function print(ctx: Pick<CliContext, "io">, line: string): void {
   ctx.io.out(`${line}\n`);
@@ -32,18 +32,28 @@ export function oneLine(text: string): string {
 /** What the user typed, as a message repeats it. */
 export const briefly = (text: string) => cut(oneLine(text), 60, "…");
 
+/** A question that a terminal would break inside a word. What is typed follows its last line. */
+export function wrapPrompt(prompt: string, columns: number): string {
+  if (cellWidth(prompt) < columns) return prompt;
+  const lines = wrapLines(prompt.trimEnd(), Math.max(20, columns - ROOM_TO_TYPE));
+  return `${lines.join("\n")} `;
+}
+
+const ROOM_TO_TYPE = 10;
+
 /** Ends the command unless the user says yes, here or with `-y`. */
 export async function confirm(ctx: CliContext, question: string, flags: { yes?: true }): Promise<void> {
   if (flags.yes) return;
-  const answer = await ctx.io.question(`${question} [y/N] `);
-  if (answer === null) throw new ExitError(1, `${question} Not a terminal; pass -y to confirm.`);
-  if (!/^y(es)?$/i.test(answer.trim())) throw new ExitError(1, "Nothing was changed.");
+  const answer = await ctx.io.question(wrapPrompt(`${question} [y/N] `, ctx.io.columns));
+  if (answer === null && !ctx.io.stdinIsTerminal)
+    throw new ExitError(1, `${question} Not a terminal; pass -y to confirm.`);
+  if (answer === null || !/^y(es)?$/i.test(answer.trim())) throw new ExitError(1, "Nothing was changed.");
 }
 
 /** A list to tick, saved with Enter; null when the user leaves it. Ends the command where nobody can answer. */
 export async function tick<T>(
   ctx: CliContext,
-  question: Pick<ScreenQuestion<T>, "title" | "choices" | "checked"> & { readonly otherwise: string },
+  question: Pick<ScreenQuestion<T>, "title" | "choices" | "checked" | "onInterrupt"> & { readonly otherwise: string },
 ): Promise<readonly T[] | null> {
   const { otherwise, ...list } = question;
   if (!ctx.io.stdinIsTerminal || !ctx.io.stdoutIsTerminal)

@@ -13,8 +13,10 @@ import { setUpModel } from "../setup-model.ts";
 import { define, defineModel } from "./setup.ts";
 import { define as defineStatus } from "./status.ts";
 
-/** What is typed, or in a list the beginning of the row that is taken. `null` is Ctrl+C. */
+/** What is typed, or in a list the beginning of the row that is taken. `null` is Ctrl+C, which also raises its signal. */
 type Answer = string | null;
+
+const ESC = "\u001b";
 
 const KEY = "key-of-mine-123";
 
@@ -45,12 +47,14 @@ function scripted(answers: readonly Answer[]) {
     err: write,
     stdinIsTerminal: true,
     stdoutIsTerminal: true,
+    columns: 80,
     question: next,
     secret: next,
-    async choose<T>({ title, choices }: ScreenQuestion<T>): Promise<readonly T[] | null> {
+    async choose<T>({ title, choices, onInterrupt }: ScreenQuestion<T>): Promise<readonly T[] | null> {
       const rows = choices.map(({ label, hint }) => [label, hint].flat().join("  "));
       const answer = await next(`${title}\n${rows.join("\n")}`);
-      if (answer === null) return null;
+      if (answer === null) onInterrupt?.();
+      if (answer === null || answer === ESC) return null;
       const chosen = choices.find(({ label }) => label.startsWith(answer));
       assert.ok(chosen, `${answer} is not offered:\n${rows.join("\n")}`);
       return [chosen.value];
@@ -131,6 +135,8 @@ describe("hermes setup model", () => {
       shown,
       /✓ The server accepts the key\.\n[\s\S]*✓ large at 127[\s\S]*Ready: large[\s\S]*\n {2}hermes +start a conversation/,
     );
+    // One name from the first question to the last line.
+    assert.equal([...shown.matchAll(new RegExp(`large at 127\\.0\\.0\\.1:${port}`, "g"))].length, 2, shown);
     const name = `127-0-0-1-${port}`;
     const variable = `CUSTOM_127_0_0_1_${port}_API_KEY`;
     assert.equal(
@@ -285,7 +291,7 @@ describe("hermes setup", () => {
     const first = await setUp(home, [CUSTOM, url, "small"], { args: ["--quick"] });
     assert.equal(first.code, 0, first.shown);
     const second = await setUp(home, [], { args: ["--quick"] });
-    assert.match(second.shown, /^Nothing to set up: small at custom/);
+    assert.match(second.shown, /^Nothing is missing\.\n\nReady: small at 127\.0\.0\.1:\d+, /);
   });
 
   test("--reset asks, keeps the old file and the keys, and leaves a file as in a new home", async (t) => {
@@ -301,12 +307,60 @@ describe("hermes setup", () => {
     assert.equal(await readFile(home.at(copy), "utf8"), before);
   });
 
+  test("Ctrl+C at the question of --reset changes nothing; after it, what was restored is told", async (t) => {
+    const before = "agent:\n  max_turns: 3\n";
+    const home = await makeHome(t, { "config.yaml": before });
+    const no = await setUp(home, [null], { args: ["--reset"] });
+    assert.match(no.shown, /\? Keys,\nconversations and memory are kept\. \[y\/N\] \nNothing was changed\.\n$/);
+    assert.deepEqual([no.code, await configOf(home)], [1, before]);
+    const left = await setUp(home, ["y", null], { args: ["--reset"] });
+    assert.match(left.shown, /Setup cancelled; saved: default settings\.\n$/);
+    assert.equal(left.code, 1);
+  });
+
+  test("Esc skips a step and ends the menu; Ctrl+C leaves everything", async (t) => {
+    const { url } = await modelList(t);
+    const fresh = await makeHome(t);
+    const whole = ["Everything", CUSTOM, url, "small", ESC, ESC, ESC, ESC, "40", "off", "0.6"];
+    const all = await setUp(fresh, whole, { args: [] });
+    assert.equal(all.code, 0, all.shown);
+    assert.match(
+      all.shown,
+      /Skipped: tts\.\n[\s\S]*Skipped: terminal\.\n[\s\S]*Skipped: gateway\.\n[\s\S]*Skipped: tools\.\n/,
+    );
+    assert.match(await configOf(fresh), /default: small[\s\S]*max_turns: 40/);
+    const menu = await setUp(fresh, ["Terminal", ESC, "Tools", ESC, ESC], { args: [] });
+    assert.equal(menu.code, 0, menu.shown);
+    const left = await setUp(fresh, ["Tools", null], { args: [] });
+    assert.equal(left.code, 1);
+    assert.match(left.shown, /Setup cancelled; nothing was saved\.\n$/);
+    const alone = await setUp(fresh, [null], { args: ["tools"] });
+    assert.deepEqual([alone.code, /Setup cancelled; nothing was saved\.\n$/.test(alone.shown)], [1, true]);
+  });
+
+  test("speech: a service with its key, or a server whose key config.yaml only names", async (t) => {
+    const home = await makeHome(t);
+    const service = await setUp(home, ["ElevenLabs", "", "el-key-1234"], { args: ["tts"] });
+    assert.equal(service.code, 0, service.shown);
+    assert.match(await configOf(home), /tts:\n {2}provider: elevenlabs\n/);
+    assert.match(await envOf(home), /^ELEVENLABS_API_KEY=el-key-1234$/m);
+    const own = await setUp(home, ["A server", "ftp://x", "http://127.0.0.1:8880/v1", KEY], { args: ["tts"] });
+    assert.equal(own.code, 0, own.shown);
+    const text = await configOf(home);
+    assert.match(text, /base_url: http:\/\/127\.0\.0\.1:8880\/v1\n/);
+    assert.match(text, /api_key: "\$\{TTS_API_KEY\}"\n/);
+    assert.doesNotMatch(text, /elevenlabs|key-of-mine/);
+    assert.match(await envOf(home), new RegExp(`^TTS_API_KEY=${KEY}$`, "m"));
+    await setUp(home, ["None"], { args: ["tts"] });
+    assert.doesNotMatch(await configOf(home), /base_url|api_key/);
+  });
+
   test("without a terminal the commands are printed; a section that was asked for and cannot work exits 1", async (t) => {
     const home = await makeHome(t);
     const plain = await setUp(home, [], { args: [], terminal: false });
     assert.deepEqual([plain.code, /hermes config set OPENROUTER_API_KEY/.test(plain.shown)], [0, true]);
     assert.equal((await setUp(home, [], { args: ["model"], terminal: false })).code, 1);
-    assert.equal((await setUp(home, [], { args: ["gateway"] })).code, 2);
+    assert.equal((await setUp(home, [], { args: ["nosuch"] })).code, 2);
     const model = await setUp(home, [], { args: [], terminal: false, define: defineModel });
     assert.match(model.shown, /hermes model needs a terminal/);
   });

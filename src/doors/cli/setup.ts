@@ -6,8 +6,9 @@ import { systemClock } from "../../kit/clock.ts";
 import { refreshFacts } from "../../llm/catalogue/published-facts.ts";
 import { type CliContext, ExitError } from "../cli-context.ts";
 import { resetSettings, runSetup, SECTIONS, type Section, type Setup, workingModel } from "../setup.ts";
-import { SetupCancelled, type SetupQuestion, type SetupSurface } from "../setup-model.ts";
-import { confirm } from "./present.ts";
+import { SetupCancelled, type SetupQuestion, SetupSkipped, type SetupSurface } from "../setup-model.ts";
+import { wrapLines } from "../terminal-text.ts";
+import { confirm, wrapPrompt } from "./present.ts";
 
 interface SetupOptions {
   readonly quick?: true;
@@ -18,7 +19,7 @@ interface SetupOptions {
 
 export function define(command: Command, ctx: CliContext): void {
   command
-    .description("Connect a model; configure terminal, tools and agent.")
+    .description("Connect a model; configure speech, terminal, chats, tools and agent.")
     .argument("[section]", SECTIONS.join(", "))
     .option("--quick", "ask only for what is missing")
     .option("--reset", "restore the default settings first; keys are kept")
@@ -56,22 +57,45 @@ export async function setUp(ctx: CliContext, section: Section | undefined, optio
   const { home, io } = ctx;
   if (home.configProblem)
     throw new ExitError(1, `${home.warnings.join("\n")}\nFix it with: ${hermesCommand("config edit")}`);
-  if (options.reset) await reset(ctx, options);
-  if (options.nonInteractive || !isInteractive(ctx)) {
-    if (options.reset) return;
-    io.out(`${byHand()}\n`);
-    if (section !== undefined && (await workingModel(home)) === null) throw new ExitError(1);
-    return;
-  }
   const surface = new CommandLine(ctx);
   try {
-    const tools = async () => (await import("./tools.ts")).tickToolsets("cli", ctx);
-    const setup: Setup = { home, surface, fetch, tools };
+    if (options.reset) await reset(ctx, options);
+    if (options.nonInteractive || !isInteractive(ctx)) {
+      if (options.reset) return;
+      io.out(`${byHand()}\n`);
+      if (section !== undefined && (await workingModel(home)) === null) throw new ExitError(1);
+      return;
+    }
+    const setup: Setup = {
+      home,
+      surface,
+      fetch,
+      tools: () => chooseTools(ctx, surface),
+      gateway: () => connectChat(ctx, surface),
+    };
     const { saved, cancelled } = await runSetup(setup, { section, quick: options.quick });
-    if (cancelled) throw new ExitError(1, `Setup cancelled; ${savedWords(saved)}.`);
+    const all = options.reset ? ["default settings", ...saved] : saved;
+    if (cancelled) throw new ExitError(1, `Setup cancelled; ${savedWords(all)}.`);
     io.out(`\n${await nextSteps(home)}\n`);
   } finally {
     surface.close();
+  }
+}
+
+async function chooseTools(ctx: CliContext, surface: CommandLine): Promise<void> {
+  const { tickToolsets } = await import("./tools.ts");
+  const outcome = await tickToolsets("cli", ctx, { onInterrupt: () => surface.leave() });
+  if (outcome === "left") throw surface.left();
+  if (outcome === "unchanged") surface.say("Toolsets unchanged.");
+}
+
+async function connectChat(ctx: CliContext, surface: CommandLine): Promise<void> {
+  const { setUpPlatform } = await import("../gateway/setup.ts");
+  try {
+    await setUpPlatform(undefined, ctx);
+  } catch (error) {
+    if (error instanceof ExitError) throw surface.left();
+    throw error;
   }
 }
 
@@ -83,7 +107,7 @@ async function reset(ctx: CliContext, { yes }: SetupOptions): Promise<void> {
   io.out(`✓ ${file} restored to defaults; the old one is saved next to it as config.yaml.bak.*\n`);
 }
 
-const savedWords = (saved: readonly Section[]) =>
+const savedWords = (saved: readonly string[]) =>
   saved.length === 0 ? "nothing was saved" : `saved: ${[...new Set(saved)].join(", ")}`;
 
 /** What works, what is missing, and what to type now. */
@@ -111,7 +135,8 @@ const byHand = () =>
 class CommandLine implements SetupSurface {
   readonly #ctx: CliContext;
   readonly #left = new AbortController();
-  readonly #onSignal = () => this.#left.abort(new SetupCancelled());
+  readonly #onSignal = () => this.leave();
+  #asking = false;
 
   constructor(ctx: CliContext) {
     this.#ctx = ctx;
@@ -121,6 +146,18 @@ class CommandLine implements SetupSurface {
 
   close(): void {
     process.off("SIGINT", this.#onSignal);
+  }
+
+  /** Ctrl+C. */
+  leave(): void {
+    // The terminal shows the key where something is waited for; what is said about it begins on a line of its own.
+    if (!this.#asking && !this.#left.signal.aborted) this.#ctx.io.err("\n");
+    this.#left.abort(new SetupCancelled());
+  }
+
+  /** Why a question has no answer. */
+  left(): SetupCancelled {
+    return this.#left.signal.aborted ? new SetupCancelled() : new SetupSkipped();
   }
 
   get signal(): AbortSignal {
@@ -139,21 +176,41 @@ class CommandLine implements SetupSurface {
     this.#left.signal.throwIfAborted();
     const { home, io } = this.#ctx;
     if (home.env("TERM") === "dumb") return this.#pickByNumber({ title, choices });
-    const hint = "↑↓ move · type to filter · Enter choose · Esc cancel";
-    const taken = await io.choose({ title, hint, choices, numbers: false, quitKey: false, selected: selected ?? 0 });
+    const hint = "↑↓ move · type to filter · Enter choose · Esc skip · Ctrl+C quit";
+    const taken = await this.#open(() =>
+      io.choose({
+        title,
+        hint,
+        choices,
+        numbers: false,
+        quitKey: false,
+        selected: selected ?? 0,
+        onInterrupt: () => this.leave(),
+      }),
+    );
     const [value] = taken ?? [];
-    if (taken === null || value === undefined) throw new SetupCancelled();
+    if (taken === null || value === undefined) throw this.left();
     const label = choices.find((choice) => choice.value === value)?.label ?? "";
-    io.out(`${title}\n  ${label}\n`);
+    io.out(`${wrapLines(title, io.columns).join("\n")}\n  ${label}\n`);
     return value;
   }
 
   async ask(prompt: string, { hidden = false } = {}): Promise<string> {
     this.#left.signal.throwIfAborted();
     const { io } = this.#ctx;
-    const typed = await (hidden ? io.secret(prompt) : io.question(prompt));
+    const shown = wrapPrompt(prompt, io.columns);
+    const typed = await this.#open(() => (hidden ? io.secret(shown) : io.question(shown)));
     if (typed === null) throw new SetupCancelled();
     return typed;
+  }
+
+  async #open<T>(ask: () => Promise<T>): Promise<T> {
+    this.#asking = true;
+    try {
+      return await ask();
+    } finally {
+      this.#asking = false;
+    }
   }
 
   /** A terminal that cannot move its cursor: by number, or by a part of the name. */

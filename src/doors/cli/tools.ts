@@ -61,7 +61,14 @@ async function choose(ctx: CliContext): Promise<void> {
   }
 }
 
-export async function tickToolsets(platform: string, ctx: CliContext): Promise<void> {
+/** What became of the list. */
+type Ticked = "changed" | "unchanged" | "left";
+
+export async function tickToolsets(
+  platform: string,
+  ctx: CliContext,
+  { onInterrupt }: { onInterrupt?(): void } = {},
+): Promise<Ticked> {
   const { registry, question } = await load(platform, ctx);
   const switches = await switchesOf(registry, question);
   const width = Math.max(...switches.map(({ name }) => name.length));
@@ -70,13 +77,15 @@ export async function tickToolsets(platform: string, ctx: CliContext): Promise<v
     title: `Toolsets on ${platform}`,
     otherwise: "hermes tools enable|disable NAME",
     checked,
+    ...(onInterrupt ? { onInterrupt } : {}),
     choices: switches.map(({ name, description }) => ({ label: name.padEnd(width), hint: description, value: name })),
   });
-  if (ticked === null) return;
+  if (ticked === null) return "left";
   const enable = ticked.filter((name) => !checked.has(name));
   const disable = [...checked].filter((name) => !ticked.includes(name));
   if (enable.length > 0) await edit("enable", enable, { platform }, ctx);
   if (disable.length > 0) await edit("disable", disable, { platform }, ctx);
+  return enable.length + disable.length > 0 ? "changed" : "unchanged";
 }
 
 async function list({ platform, json }: Flags, ctx: CliContext): Promise<void> {

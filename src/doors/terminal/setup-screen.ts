@@ -1,6 +1,7 @@
 // `/setup`: the steps of setup between the transcript and the input line, without leaving the screen.
+import { hermesCommand } from "../../home/paths.ts";
 import { runSetup, SECTIONS } from "../setup.ts";
-import { SetupCancelled, type SetupQuestion, type SetupSurface } from "../setup-model.ts";
+import { type SetupQuestion, SetupSkipped, type SetupSurface } from "../setup-model.ts";
 import type { SurfaceParts } from "./command-surface.ts";
 
 export async function setUpOnScreen(word: string, parts: SurfaceParts): Promise<void> {
@@ -8,12 +9,21 @@ export async function setUpOnScreen(word: string, parts: SurfaceParts): Promise<
   const section = SECTIONS.find((name) => name === word);
   if (word !== "" && section === undefined)
     return parts.warn(`There is no section "${word}". Sections: ${SECTIONS.join(", ")}.`);
-  if (section === "tools") return transcript.info("Use /tools to enable and disable toolsets.");
+  const elsewhere = {
+    tools: "Use /tools to enable and disable toolsets.",
+    gateway: `Connect chats in a shell: ${hermesCommand("gateway setup")}`,
+  };
+  if (section === "tools" || section === "gateway") return transcript.info(elsewhere[section]);
+  const pointTo = (text: string) => async () => {
+    transcript.info(text);
+    throw new SetupSkipped(); // nothing of it was set here
+  };
   const setup = {
     home: request.home,
     surface: surfaceOf(parts),
     fetch,
-    tools: async () => transcript.info("Use /tools to enable and disable toolsets."),
+    tools: pointTo(elsewhere.tools),
+    gateway: pointTo(elsewhere.gateway),
   };
   const { saved, connected, cancelled } = await runSetup(setup, { section });
   const what = saved.length === 0 ? "nothing was saved" : `saved: ${[...new Set(saved)].join(", ")}`;
@@ -36,12 +46,12 @@ function surfaceOf({ questions, transcript, warn }: SurfaceParts): SetupSurface 
       // In boxes, because null is a value here and means "left" there.
       const boxed = choices.map((choice) => ({ ...choice, value: { value: choice.value } }));
       const taken = await questions.pick(title, boxed, { filter: true, numbers: false, selected: selected ?? 0 });
-      if (taken === null) throw new SetupCancelled();
+      if (taken === null) throw new SetupSkipped();
       return taken.value;
     },
     async ask(prompt, { hidden = false } = {}) {
       const typed = await questions.type(prompt.replace(/:\s*$/, ""), { hidden });
-      if (typed === null) throw new SetupCancelled();
+      if (typed === null) throw new SetupSkipped();
       return typed;
     },
   };
