@@ -80,8 +80,8 @@ const all: readonly KnownVariable[] = [
     DINGTALK_CLIENT_SECRET: "DingTalk",
     WECOM_SECRET: "WeCom",
     HASS_TOKEN: "Home Assistant",
-    WEBHOOK_SECRET: "webhooks without a secret of their own",
-    API_SERVER_KEY: "key required from clients of the API server",
+    WEBHOOK_SECRET: "webhooks, those without a secret of their own",
+    API_SERVER_KEY: "API server, key required from its clients",
   }),
   ...switches({
     HERMES_HOME: "home folder, instead of ~/.hermes",

@@ -73,7 +73,8 @@ export async function featureRows(ctx: CliContext): Promise<readonly Row[]> {
   const { home } = ctx;
   const config = home.config();
   const gateway = await runningGateway(home.paths.dir);
-  const platforms = await platformsSetUp(ctx);
+  const chats = knownVariables.filter(({ group, secret, name }) => group === "chat" && secret && home.env(name));
+  const platforms = new Set(chats.map(({ meaning }) => meaning.replace(/,.*/, "")));
   const skills = unshadowed(await loadCatalogue(skillsContext(ctx))).length;
   const file = await openAuth(home).catch(() => null); // doctor says what is wrong with it
   const pooled = Object.keys(mapping(file?.credential_pool)).flatMap((id) => entriesIn(file ?? {}, id));
@@ -85,7 +86,7 @@ export async function featureRows(ctx: CliContext): Promise<readonly Row[]> {
     ["Skills", String(skills)],
     ["Saved keys", `${plural(pooled.length - logins, "key")}, ${plural(logins, "login")} in auth.json`],
     ["Gateway", gateway === null ? "not running" : `running (pid ${gateway})`],
-    ["Platforms", platforms.join(", ") || "none"],
+    ["Platforms", [...platforms].join(", ") || "none"],
     ["Cron jobs", String(await cronJobs(ctx))],
   ];
 }
@@ -107,11 +108,4 @@ function changedSettings({ home }: CliContext): readonly Row[] {
     if (value === undefined || isDeepStrictEqual(value, field.fallback)) return [];
     return [[path, JSON.stringify(maskTree(value, path.split(".").at(-1)))]];
   });
-}
-
-async function platformsSetUp(ctx: CliContext): Promise<readonly string[]> {
-  const { allPlatforms } = await import("../gateway/platform-list.ts");
-  const { GatewaySettings } = await import("../gateway/settings.ts");
-  const settings = await GatewaySettings.open(ctx.home);
-  return (await allPlatforms(ctx, ctx.home.log)).flatMap((entry) => (settings.enabled(entry).on ? [entry.name] : []));
 }

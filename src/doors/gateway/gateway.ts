@@ -28,7 +28,7 @@ import { CommandDesk, type GatewayControls } from "./surface.ts";
 import { writeDirectory } from "./targets.ts";
 import type { TurnPorts } from "./turn.ts";
 
-export interface GatewayRun {
+interface GatewayRun {
   readonly home: OpenHome;
   readonly store: SessionStore;
   readonly clock: Clock;
@@ -45,7 +45,7 @@ export interface GatewayRun {
   endedClean(): Promise<void>;
 }
 
-export interface GatewayStateChange {
+interface GatewayStateChange {
   readonly gateway_state?: "starting" | "running" | "degraded" | "draining" | "stopped" | "startup_failed";
   readonly exit_reason?: string | null;
   readonly restart_requested?: boolean;

@@ -11,7 +11,7 @@ interface GroupDefaults {
 }
 
 /** What is known of a message outside of a direct chat. */
-export interface GroupMessage {
+interface GroupMessage {
   readonly chatId: string;
   readonly threadId?: string | undefined;
   readonly parentChatId?: string | undefined;

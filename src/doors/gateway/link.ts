@@ -8,7 +8,7 @@ import { type AdapterHost, type PlatformAdapter, type PlatformEntry, PlatformErr
 import { Delivery } from "./delivery.ts";
 import { accountOf, type GatewaySettings } from "./settings.ts";
 
-export type LinkState = "connecting" | "connected" | "disconnected" | "retrying" | "paused" | "fatal";
+type LinkState = "connecting" | "connected" | "disconnected" | "retrying" | "paused" | "fatal";
 
 /** What people see of a bot. Times in Unix seconds. */
 export interface LinkStatus {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { mkdir, symlink, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import fc from "fast-check";
 import { tempHome } from "../../../test/support/temp-home.ts";
 import { openHome } from "../../home/open.ts";
@@ -181,15 +181,15 @@ test("results of tools order files on lines of their own; what is only read or a
   assert.deepEqual(mediaInResult("read_file", result), []);
 });
 
-async function openTemp(config = "") {
+async function openTemp(t: TestContext, config = "") {
   const temp = await tempHome(config === "" ? {} : { "config.yaml": config });
+  t.after(() => temp[Symbol.asyncDispose]());
   const home = await openHome({ argv: [], env: { HERMES_HOME: temp.dir }, osHome: temp.osHome, cwd: temp.project });
   return { temp, home, check: (path: string, now = Date.now()) => checkedFile(path, { home, now }) };
 }
 
-test("a file is sent by its real path, and not from protected places", async () => {
-  const { temp, check } = await openTemp();
-  await using _ = temp;
+test("a file is sent by its real path, and not from protected places", async (t) => {
+  const { temp, check } = await openTemp(t);
   const place = async (...parts: string[]) => {
     const path = join(temp.osHome, ...parts);
     await mkdir(join(path, ".."), { recursive: true });
@@ -221,11 +221,11 @@ test("a file is sent by its real path, and not from protected places", async () 
   assert.deepEqual(await check(temp.project), { refused: "not a file" });
 });
 
-test("strict delivery takes allowed folders, caches and fresh files, links into them not", async () => {
+test("strict delivery takes allowed folders, caches and fresh files, links into them not", async (t) => {
   const { temp, check } = await openTemp(
+    t,
     "gateway:\n  strict: true\n  media_delivery_allow_dirs: [~/out]\n  trust_recent_files_seconds: 600\n",
   );
-  await using _ = temp;
   const old = new Date(Date.now() - 3600_000);
   const place = async (...parts: string[]) => {
     const path = join(temp.osHome, ...parts);

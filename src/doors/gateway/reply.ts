@@ -29,7 +29,7 @@ export interface Bot {
 }
 
 /** A chat to write to, and the bot that does it. */
-export interface Destination {
+interface Destination {
   readonly entry: PlatformEntry;
   readonly account: string;
   readonly target: ChatTarget;

@@ -31,7 +31,7 @@ export interface ChatEntry extends Readonly<Record<string, unknown>> {
 }
 
 /** What `/model` chose for a chat. Never a key. */
-export interface ModelOverride {
+interface ModelOverride {
   readonly model: string;
   readonly provider?: string;
   readonly base_url?: string;

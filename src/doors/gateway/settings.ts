@@ -28,7 +28,7 @@ const TIMERS = {
   kanban_notify: 5,
   batch: 1,
 };
-export type Timers = Readonly<typeof TIMERS>;
+type Timers = Readonly<typeof TIMERS>;
 
 /** Tokens out of a manual: whoever left one in has not set the platform up. */
 const PLACEHOLDER = /^(?:your[-_ ]|<.*>$|xxx|changeme|change-me|token-here|placeholder)/i;

@@ -17,7 +17,7 @@ export interface ResolvedTarget {
   readonly name: string;
 }
 
-export type TargetAnswer =
+type TargetAnswer =
   | { readonly type: "chats"; readonly chats: readonly ResolvedTarget[] }
   /** Files only. */
   | { readonly type: "local" }
@@ -34,7 +34,7 @@ interface TargetsOptions {
   directory(): Promise<Directory>;
 }
 
-export type Directory = Readonly<Record<string, readonly KnownChat[]>>;
+type Directory = Readonly<Record<string, readonly KnownChat[]>>;
 
 /**
  * `origin`, `local`, `all`, a platform (its home channel), `platform:ID[:THREAD]`, `platform:#name`. Ids are read by the platform, so they

@@ -68,7 +68,7 @@ export interface DeliverRequest {
 }
 
 /** Who wrote where, as stored with conversations of chats. */
-export interface ChatOrigin {
+interface ChatOrigin {
   readonly platform: string;
   readonly chat_type: "dm" | "group" | "channel" | "thread" | "webhook" | "forum";
   readonly chat_id?: string | undefined;

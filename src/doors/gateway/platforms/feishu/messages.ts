@@ -123,7 +123,7 @@ export function questionCard(markdown: string, id: string, buttons: readonly Cho
   };
 }
 
-export interface Press {
+interface Press {
   readonly question: string;
   readonly choice: string;
   readonly message: string;

@@ -3,7 +3,7 @@ import { asRecord, asText, type Json } from "../../../../kit/json.ts";
 import type { AdapterHost } from "../../contract.ts";
 import { isYes, listIn } from "../../groups.ts";
 
-export interface StateChange {
+interface StateChange {
   readonly entity: string;
   readonly text: string;
   /** Milliseconds. */

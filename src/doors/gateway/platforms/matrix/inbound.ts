@@ -51,7 +51,7 @@ export function isArrival({ content, previousMembership }: RoomEvent): boolean {
   return membership === "join" && previousMembership !== "join" && previousMembership !== "invite";
 }
 
-export interface Relation {
+interface Relation {
   readonly thread?: string;
   readonly replyTo?: string;
   readonly replaces?: string;
@@ -70,7 +70,7 @@ export function relationOf({ content }: RoomEvent): Relation {
   };
 }
 
-export interface Us {
+interface Us {
   readonly userId: string;
   /** How we are shown in this room. */
   readonly name: string;

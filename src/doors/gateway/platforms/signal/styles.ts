@@ -3,7 +3,7 @@ import { closesFence, type Fence, type Inline, openingFence, parseInline, plainT
 
 type Style = "BOLD" | "ITALIC" | "STRIKETHROUGH" | "SPOILER" | "MONOSPACE";
 
-export interface StyledText {
+interface StyledText {
   readonly text: string;
   /** In UTF-16 units. */
   readonly ranges: readonly { readonly start: number; readonly length: number; readonly style: Style }[];

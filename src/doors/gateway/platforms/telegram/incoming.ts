@@ -9,7 +9,7 @@ import type { Calls } from "./calls.ts";
 import { addressesOf } from "./entry.ts";
 import { GENERAL, parsePress } from "./sending.ts";
 
-export interface Me {
+interface Me {
   readonly id: number;
   readonly username: string;
 }
