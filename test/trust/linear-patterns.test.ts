@@ -23,6 +23,7 @@ const SHORT_TEXTS: Readonly<Record<string, string>> = {
 const BUILT: Readonly<Record<string, string>> = {
   "src/checkpoints/prune.ts": "a name of ours, on a report of git",
   "src/doors/cli/worktree.ts": "a line of the user's own .gitignore or .worktreeinclude",
+  "src/doors/gateway/groups.ts": "the owner's own mention_patterns, on 2,000 characters of a message",
   "src/doors/terminal-text.ts": "a description of sequences of ours",
   "src/doors/terminal/code-colours.ts": "marks of languages, ours, between parts that cannot overlap",
   "src/home/config/store.ts": "a key of the settings",

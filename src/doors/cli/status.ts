@@ -48,7 +48,9 @@ async function moreRows({ all, deep }: { readonly all?: true; readonly deep?: tr
   const rows: Row[] = [];
   if (all) {
     const { environmentRows, featureRows } = await import("./dump.ts");
-    const missing = knownVariables.filter(({ secret, notUsed, name }) => secret && !notUsed && !ctx.home.env(name));
+    // Nobody uses most chat platforms: `gateway setup` names what one of them needs.
+    const wanted = knownVariables.filter(({ secret, notUsed, group }) => secret && !notUsed && group !== "chat");
+    const missing = wanted.filter(({ name }) => !ctx.home.env(name));
     rows.push(...environmentRows(), ...(await featureRows(ctx)));
     rows.push(["Not set", missing.map(({ name }) => name).join(", ") || "nothing"]);
   }

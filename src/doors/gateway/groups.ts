@@ -37,9 +37,12 @@ export function isForUs(message: GroupMessage, option: AdapterHost["option"], de
   if (!required) return true;
   if (message.mentionsUs || message.repliesToUs || message.isCommand || message.isFollowed) return true;
   return patternsIn(option("mention_patterns", `${prefix}_MENTION_PATTERNS`), log).some((one) =>
-    one.test(message.text),
+    one.test(message.text.slice(0, MOST_CHARS)),
   );
 }
+
+/** A pattern is the owner's, the text anybody's: a slow one must not be fed without end. */
+const MOST_CHARS = 2000;
 
 /** `true`, `"yes"`, `1`; anything unknown is the default. */
 export function isYes(value: unknown, fallback: boolean): boolean {
