@@ -88,9 +88,8 @@ const undo: CommandDefinition = {
     const said = await ctx.conversation.agent.undo(turns);
     if (said.length === 0) return ctx.say("Nothing to undo yet.");
     ctx.terminal?.takenBack(said.length);
-    ctx.say(
-      `↶ Undid ${said.length === 1 ? "1 message and its answers" : `${said.length} messages and their answers`}.`,
-    );
+    const gone = said.length === 1 ? "1 message and its answers" : `${said.length} messages and their answers`;
+    ctx.say(`↶ Undid ${gone}.${ctx.terminal ? " Your text is back in the input line." : ""}`);
     if (said[0]) offer(said[0], ctx);
   },
 };

@@ -204,15 +204,18 @@ describe("the interactive screen", { skip: tmuxMissing() }, () => {
     await screen.waitFor("quick-42");
     await screen.say("/new now Fish");
     await screen.waitFor("Started a new conversation: Fish");
+    await screen.waitFor(/⚕ fake-model │ –\//, { history: false });
     await screen.type("/resume Bir");
     await screen.waitFor(/^ *→ Birds/m, { history: false });
     await screen.press("Enter");
     await screen.press("Enter");
     await screen.waitFor("resumed Birds, 2 messages");
+    // As full as its last request was.
+    await screen.waitFor(/⚕ fake-model │ [\d.]+K\/128K │ \[.*\] \d+%/, { history: false });
     await screen.say("/undo");
     await screen.waitFor("Undo the last message?");
     await screen.press("1");
-    await screen.waitFor("Undid 1 message");
+    await screen.waitFor("Undid 1 message and its answers. Your text is back in the input line.");
     await screen.waitFor(/❯ remember the heron\s*\n─+\n⚕ /, { history: false });
     await screen.press("C-c");
     await screen.say("/model no-such-provider:x --provider nowhere");

@@ -308,7 +308,7 @@ class PlainScreen {
       submit: (text) => void this.#turns.say({ text }),
       queue: (text, { shownAs } = {}) =>
         this.#turns.queue(shownAs === undefined ? { text } : { text, persistText: shownAs }),
-      offerInput: (text) => this.#say(text),
+      offerInput: (text) => this.#say(`Your text: ${text}`),
       pick: (title, items) => this.#choose(title, items),
       confirm: async (title, detail) => (await this.#choose(`${title}\n${detail}`, confirmItems(false))) ?? "cancel",
       startSession: async ({ title }) => {

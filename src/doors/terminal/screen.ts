@@ -262,7 +262,7 @@ class Screen {
     await this.#conversation?.close(resume ? "resumed_other" : "new_session", conversation.agent.sessionId);
     if (this.#conversation) this.#leftBehind.add(this.#conversation.agent);
     this.#conversation = conversation;
-    this.#status.forget();
+    await this.#status.begin(conversation);
     this.#work.begin(conversation.history);
     await this.#header.show(conversation, () => this.#refresh());
     introduce(conversation, this.#transcript, this.#request.home.config().display);

@@ -45,11 +45,16 @@ export class Status implements Component {
     if (event.contextUsed !== null) this.#contextUsed = event.contextUsed;
   }
 
-  /** Another conversation begins. */
-  forget(): void {
+  /** Another conversation begins. An earlier one is as full as its newest request was. */
+  async begin({ store, agent, history }: Pick<OpenAgent, "store" | "agent" | "history">): Promise<void> {
     this.#totals = null;
     this.#contextUsed = null;
     this.#compressions = 0;
+    if (history.length === 0) return;
+    const last = (await store.calls(agent.sessionId)).findLast(
+      ({ task, inputTokens }) => task === "main" && inputTokens !== null,
+    );
+    if (last) this.#contextUsed ??= sum(last.inputTokens, last.cacheReadTokens, last.cacheWriteTokens);
   }
 
   /** Returns whether it is shown now. */
@@ -196,6 +201,8 @@ function costText(totals: SessionTotals | null): string {
   if (totals.costUsd === null) return t("cost unknown");
   return totals.costStatus === "unknown" ? `≥ ${dollars(totals.costUsd)} (partly unknown)` : dollars(totals.costUsd);
 }
+
+const sum = (...counts: (number | null)[]) => counts.reduce<number>((total, count) => total + (count ?? 0), 0);
 
 function contextColour(percent: number | null, theme: Theme): (text: string) => string {
   if (percent === null) return theme.statusDim;

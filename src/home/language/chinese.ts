@@ -303,6 +303,11 @@ const REPLIES = {
   "The answers go too. File changes made by tools stay.": "其回答也一并撤回。工具所做的更改保持不变。",
   "↶ Undid 1 message and its answers.": "↶ 已撤回一条消息及其回答。",
   "↶ Undid {count} messages and their answers.": "↶ 已撤回 {count} 条消息及其回答。",
+  "↶ Undid 1 message and its answers. Your text is back in the input line.":
+    "↶ 已撤回一条消息及其回答，原文已放回输入行。",
+  "↶ Undid {count} messages and their answers. Your text is back in the input line.":
+    "↶ 已撤回 {count} 条消息及其回答，原文已放回输入行。",
+  "Your text: {text}": "你的原文：{text}",
   "Saved to {path}": "已保存到 {path}",
   "No answer to copy yet.": "还没有可复制的回答。",
   "There are only {count} answers.": "只有 {count} 个回答。",
