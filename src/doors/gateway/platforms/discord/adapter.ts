@@ -15,8 +15,9 @@ import {
   type SendResult,
 } from "../../contract.ts";
 import { isYes } from "../../groups.ts";
+import { addressProblem } from "../../web-calls.ts";
 import { DiscordApi, invalidToken } from "./api.ts";
-import { addressProblem, tokenOf } from "./entry.ts";
+import { tokenOf } from "./entry.ts";
 import { Inbound } from "./inbound.ts";
 import { Intake } from "./intake.ts";
 import { Interactions } from "./interactions.ts";
@@ -138,12 +139,13 @@ class DiscordAdapter implements PlatformAdapter {
         this.#over.signal.aborted ? new Promise<null>(() => undefined) : (sessions.get(shard) ?? null),
       updateSessionInfo: (shard, info) => {
         // An address that is not one would end the program, one without encryption would show the token.
-        if (info === null || addressProblem(info.resumeURL, "resume_gateway_url") !== null) sessions.delete(shard);
+        if (info === null || addressProblem(info.resumeURL, "resume_gateway_url", "ws") !== null)
+          sessions.delete(shard);
         else sessions.set(shard, info);
       },
     });
     const { url } = await this.#discord.read(() => socket.fetchGatewayInformation(), this.#over.signal);
-    const problem = addressProblem(url, "the address of Discord's socket");
+    const problem = addressProblem(url, "the address of Discord's socket", "ws");
     if (problem !== null) throw new PlatformError("bad_address", problem, { retryable: false });
     let failures = 0;
     const up = () => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { failureFrom, sendFailure } from "./api.ts";
-import { addressProblem, apiUrlOf, entry, tokenOf } from "./entry.ts";
+import { apiUrlOf, entry, tokenOf } from "./entry.ts";
 import { nonceOf } from "./sending.ts";
 
 const error = (fields: object, message = "Unknown Channel") => Object.assign(new Error(message), fields);
@@ -55,16 +55,11 @@ test("a target is the id of a channel, and of a thread in it", () => {
 });
 
 test("a token is sent over an encrypted connection, or within this machine and network", () => {
-  for (const fine of ["https://discord.com/api", "http://127.0.0.1:80/api", "http://localhost/api", "ws://192.168.1.5"])
-    assert.equal(addressProblem(fine, "X"), null, fine);
-  for (const open of [
-    "http://discord.com/api",
-    "ws://gateway.discord.gg",
-    "http://127.0.0.1.example.com",
-    "ftp://x",
-    "x",
-  ])
-    assert.match(String(addressProblem(open, "X")), /^X is not /, open);
+  const check = (url: string) => entry.check?.((key) => (key === "api_url" ? url : undefined));
+  for (const fine of ["https://discord.com/api", "http://127.0.0.1:80/api", "http://localhost/api"])
+    assert.equal(check(fine), null, fine);
+  for (const open of ["http://discord.com/api", "http://127.0.0.1.example.com", "ftp://x", "x"])
+    assert.match(String(check(open)), /^DISCORD_API_URL must be an address that begins with https:/, open);
 });
 
 test("the address and the token are taken as people write them", () => {

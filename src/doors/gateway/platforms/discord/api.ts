@@ -4,7 +4,8 @@ import type { REST } from "@discordjs/rest";
 import { codeOf, messageOf } from "../../../../kit/errors.ts";
 import type { AdapterHost, ChatTarget, SendResult } from "../../contract.ts";
 import { PlatformError } from "../../contract.ts";
-import { addressProblem, apiUrlOf, tokenOf } from "./entry.ts";
+import { addressProblem } from "../../web-calls.ts";
+import { apiUrlOf, tokenOf } from "./entry.ts";
 
 /** What became of a request. */
 export type Failure =

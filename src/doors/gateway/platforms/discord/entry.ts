@@ -1,5 +1,6 @@
 // Discord as the gateway knows it: what it is set up with, and how a chat there is written.
 import type { AdapterHost, PlatformEntry } from "../../contract.ts";
+import { addressProblem } from "../../web-calls.ts";
 
 const API_URL = "https://discord.com/api";
 
@@ -54,19 +55,4 @@ export function tokenOf(option: AdapterHost["option"]): string | null {
 export function apiUrlOf(option: AdapterHost["option"]): string {
   const written = String(option("api_url", "DISCORD_API_URL") ?? "").trim() || API_URL;
   return written.replace(/\/$/, "").replace(/\/v\d{1,3}$/, "");
-}
-
-/** Null when a token may be sent there: encrypted, or within this machine or network. */
-export function addressProblem(address: string, setting: string): string | null {
-  const url = URL.parse(address);
-  if (url === null || !/^(?:https?|wss?):$/.test(url.protocol))
-    return `${setting} is not an address: use one like ${API_URL}`;
-  if (url.protocol === "https:" || url.protocol === "wss:" || isNear(url.hostname)) return null;
-  return `${setting} is not encrypted: use ${url.protocol === "ws:" ? "wss" : "https"}:// for ${url.hostname}`;
-}
-
-function isNear(host: string): boolean {
-  if (host === "localhost" || host.endsWith(".localhost") || host === "[::1]" || /^\[f[cd]/.test(host)) return true;
-  const isAddress = /^\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(host);
-  return isAddress && /^(?:127|10|192\.168|172\.(?:1[6-9]|2\d|3[01])|169\.254)\./.test(host);
 }
