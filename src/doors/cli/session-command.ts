@@ -45,15 +45,33 @@ const active: Column = {
 const source: Column = { head: "Src", width: 6, cut: 6, text: (item) => item.source };
 const preview = (width: number): Column => ({ head: "Preview", width, cut: width - 2, text: (item) => item.preview });
 
-/** Title and preview when any session has a title, else a wider preview and the source. */
-export function sessionTable(items: readonly SessionListItem[], now: number): readonly string[] {
-  const columns = items.some((item) => item.title !== null)
-    ? [title, preview(40), active]
-    : [preview(50), active, source];
+/**
+ * Title and preview when any session has a title, else a wider preview and the source. Where that is wider than `room`, one column tells
+ * what each is about: an id that is broken in two cannot be copied.
+ */
+export function sessionTable(
+  items: readonly SessionListItem[],
+  now: number,
+  room = Number.POSITIVE_INFINITY,
+): readonly string[] {
+  const hasTitles = items.some((item) => item.title !== null);
+  const wide = hasTitles ? [title, preview(40), active] : [preview(50), active, source];
+  const beside = room - Math.max(...items.map(({ id }) => id.length));
+  const taken = wide.reduce((sum, { width }) => sum + width, hasTitles ? 0 : 1);
+  const columns = taken <= beside ? wide : narrowColumns(beside, hasTitles);
   const line = (cell: (column: Column) => string, last: string) =>
     `${columns.map((column) => padCells(cut(cell(column), column.cut, ""), column.width)).join("")}${column(source, columns)}${last}`;
   return [line((one) => one.head, "ID"), ...items.map((item) => line((one) => oneLine(one.text(item, now)), item.id))];
 }
+
+function narrowColumns(beside: number, hasTitles: boolean): readonly Column[] {
+  const more = beside - active.width >= LEAST_TEXT ? [active] : [];
+  const width = Math.max(LEAST_TEXT, beside - more.reduce((sum, one) => sum + one.width, 0));
+  const text = (item: SessionListItem) => (item.title === null ? item.preview || "—" : title.text(item, 0));
+  return [{ head: hasTitles ? title.head : "Preview", width, cut: width - 2, text }, ...more];
+}
+
+const LEAST_TEXT = 16;
 
 /** Keeps a blank between a full source column and the id. */
 const column = (wanted: Column, columns: readonly Column[]) => (columns.at(-1) === wanted ? " " : "");

@@ -9,8 +9,10 @@ import { configSchema } from "../../home/config/schema.ts";
 import { homePaths } from "../../home/paths.ts";
 import type { HistoryMessage } from "../../llm/messages.ts";
 import { createRedactor } from "../../safety/redact.ts";
+import type { SessionListItem } from "../../sessions/store.ts";
 import { type CliContext, ExitError } from "../cli-context.ts";
 import { cellWidth } from "../terminal-text.ts";
+import { sessionTable } from "./session-command.ts";
 import { define } from "./sessions.ts";
 
 const user = (content: string): HistoryMessage => ({ role: "user", content });
@@ -109,6 +111,26 @@ test("list shows titles, previews and times in columns of cells", async (t) => {
   const json = JSON.parse((await run(["list", "--json", "--limit", "1"])).out);
   assert.equal(json.length, 1);
   assert.equal(json[0].message_count, 1);
+});
+
+test("list fits the terminal: ids stay whole, and a pipe gets every column", () => {
+  const item = (id: string, title: string | null, preview: string) =>
+    ({ id, title, preview, source: "cli", archived: false, lastActive: 100 }) as SessionListItem; // what a row shows
+  const id = "20261118_164639_99d0b9";
+  const rows = [
+    item(id, "关于部署的一个很长的标题，比一列还要长得多", "x"),
+    item(id, null, "what is the date of today, and why"),
+  ];
+  for (const width of [200, 107, 106, 80, 60, 51, 40]) {
+    for (const items of [rows, rows.slice(1)]) {
+      const lines = sessionTable(items, 100, width);
+      for (const line of lines) assert.ok(cellWidth(line) <= width, `${width}: ${line}`);
+      for (const line of lines.slice(1)) assert.ok(line.endsWith(id), line);
+      assert.equal(lines[0]?.includes("Last Active"), width > 50, `${width}`);
+    }
+  }
+  assert.match(sessionTable(rows, 100, 80)[2] ?? "", /^what is the date of today, and why {2,}just now/);
+  assert.equal(cellWidth(sessionTable(rows, 100)[0] ?? ""), 87);
 });
 
 test("show prints facts and the transcript, tool results on one line unless asked for whole", async (t) => {

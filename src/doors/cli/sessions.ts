@@ -124,7 +124,8 @@ async function list(ctx: CliContext, flags: ListFlags): Promise<void> {
   const items = await recent(await ctx.store(), flags);
   if (flags.json) return printJson(ctx, items.map(sessionJson));
   if (items.length === 0) return print(ctx, "No sessions found.");
-  for (const line of sessionTable(items, ctx.clock.now() / 1000)) print(ctx, line);
+  const room = ctx.io.stdoutIsTerminal ? ctx.io.columns : undefined;
+  for (const line of sessionTable(items, ctx.clock.now() / 1000, room)) print(ctx, line);
 }
 
 async function browse(ctx: CliContext, flags: ListFlags): Promise<void> {
