@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { promisify } from "node:util";
+import { builtinPlatforms } from "../../src/doors/gateway/registry.ts";
 import { downloadsUnwanted } from "../support/engines/require.ts";
 import { builtProgram, environmentFor, repository } from "../support/run-hermes.ts";
 import { tempHome } from "../support/temp-home.ts";
@@ -78,6 +79,13 @@ describe("the published package", () => {
     for (const [name, version] of Object.entries(optionalDependencies))
       assert.equal(scopes.get(`${name}@${version}`), "optional", name);
     assert.ok(!components.some(({ name }) => name === "typescript" || name === "playwright-core"));
+    const inside = new Set(components.map(({ name }) => name));
+    const ofPlatforms = (await builtinPlatforms()).flatMap(({ packages = {} }) => Object.keys(packages));
+    assert.ok(ofPlatforms.length > 5, "hermes gateway setup installs them into the home");
+    assert.deepEqual(
+      ofPlatforms.filter((name) => inside.has(name)),
+      [],
+    );
   });
 
   test("asks for the Node that its launcher asks for", async () => {
