@@ -19,6 +19,7 @@ export interface Archived {
 
 /** Where an archive was read up to. */
 export interface ArchivePosition {
+  /** Empty: there was nothing in it. */
   readonly id: string;
   /** Unix seconds: by it the place is found again when the archive has forgotten the id. */
   readonly at: number;
@@ -70,7 +71,7 @@ export class Archive {
 
   /** Page by page what came to the account behind a position. */
   async *since(position: ArchivePosition): AsyncGenerator<readonly Archived[]> {
-    let next: Query = { after: position.id };
+    let next: Query = position.id === "" ? { since: position.at } : { after: position.id };
     let tried = false;
     for (;;) {
       let page: Page;

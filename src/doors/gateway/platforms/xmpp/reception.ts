@@ -96,8 +96,9 @@ export class Reception {
       }
     else if (keepsArchive) {
       const old = await archive.newest();
-      this.#old = new Set(old.map(({ id }) => id));
-      this.#passed(old.at(-1));
+      // An archive that has only now come into being was not read by anybody; what was kept besides is new then.
+      if (stored === null) this.#old = new Set(old.map(({ id }) => id));
+      this.#passed(old.at(-1) ?? { id: "", at: this.#now * 1000 });
     }
     // Also when nothing was there: from now on what is kept for us is new.
     await this.#host.receive([], this.#cursor());
@@ -107,7 +108,7 @@ export class Reception {
     return at < this.#from || (archiveId !== null && this.#old.has(archiveId));
   }
 
-  #passed(last: Archived | undefined): void {
+  #passed(last: Pick<Archived, "id" | "at"> | undefined): void {
     if (last) this.#positions = { ...this.#positions, account: { id: last.id, at: Math.floor(last.at / 1000) } };
   }
 
