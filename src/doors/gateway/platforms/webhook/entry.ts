@@ -31,7 +31,7 @@ export const entry: PlatformEntry = {
     { name: "GITHUB_TOKEN", about: "token for comments on GitHub (github_comment)", secret: true, optional: true },
   ],
   guide:
-    "Add routes with: hermes webhook subscribe NAME, or in platforms.webhook.extra.routes of config.yaml.\n" +
+    "Add routes in platforms.webhook.extra.routes of config.yaml: NAME -> {events, prompt, deliver, secret}.\n" +
     "Then give the sender the address http://HOST:PORT/webhooks/NAME and the secret of the route.",
   options: ["host", "port", "secret", "routes", "rate_limit", "enabled", "github_api_url", "github_token"],
   check(option) {
