@@ -160,6 +160,8 @@ export interface AccountServer {
   readonly lines: readonly string[];
   /** A line from the server to whoever is connected. */
   say(line: string): void;
+  /** Hangs up as soon as it has read such a line. */
+  hangUpAt(line: RegExp): void;
   release(): Promise<void>;
 }
 
@@ -171,6 +173,7 @@ export async function accountServer(account: {
 }): Promise<AccountServer> {
   const lines: string[] = [];
   const sockets = new Set<Socket>();
+  let last: RegExp | null = null;
   const expected = Buffer.from(`${account.name}\0${account.name}\0${account.password}`).toString("base64");
   const server = createServer((socket) => {
     sockets.add(socket);
@@ -205,6 +208,11 @@ export async function accountServer(account: {
       rest = parts.pop() ?? "";
       for (const line of parts) {
         lines.push(line);
+        if (last?.test(line)) {
+          last = null;
+          socket.destroy();
+          return;
+        }
         answer(line);
       }
     });
@@ -216,6 +224,9 @@ export async function accountServer(account: {
     lines,
     say(line) {
       for (const socket of sockets) socket.write(`${line}\r\n`);
+    },
+    hangUpAt(line) {
+      last = line;
     },
     async release() {
       for (const socket of sockets) socket.destroy();
