@@ -75,6 +75,16 @@ describe("settings of chats", () => {
       assert.equal((await gateway.result).code, 1);
     }));
 
+  test("what the gateway itself says is in the language of the settings, what the model says is not touched", () =>
+    inWorld({ config: "display: {language: zh}\n" }, async ({ paper, home, told }) => {
+      const gateway = await startGateway(home);
+      paper.say("ann", "/approve");
+      await told("ann", "这里没有等待批准的操作。");
+      paper.say("ann", "Nothing is waiting for an approval here.");
+      await told("ann", "heard: Nothing is waiting for an approval here.");
+      await gateway.stop();
+    }));
+
   test("with a list of admins others run what the list allows; help shows them no more", () =>
     inWorld(
       { config: "platforms:\n  paper: {extra: {allow_admin_from: [ann], user_allowed_commands: [status]}}\n" },

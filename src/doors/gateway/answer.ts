@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { writeFile } from "node:fs/promises";
 import { join, relative } from "node:path";
+import { said as inLanguage, t } from "../../home/language/words.ts";
 import type { OpenHome } from "../../home/open.ts";
 import { type Clock, systemClock } from "../../kit/clock.ts";
 import { isWithin } from "../../kit/files.ts";
@@ -74,7 +75,7 @@ export async function composeAnswer(text: string, options: AnswerOptions): Promi
   const { body, files } = await filesOf(said.trim(), options, notes);
   const isSilent = !failed && isSilence(body, origin);
   const nothing = body === "" && files.length === 0 && origin === "chat";
-  const words = isSilent ? "" : nothing ? EMPTY : body;
+  const words = isSilent ? "" : nothing ? t(EMPTY) : body;
   const shown = words === "" ? "" : masked(dressed(words, options), home.redact);
   const parts = shown === "" ? [] : splitMessage(shown, splitFor(options.entry));
   const most = Math.max(1, home.config().gateway.max_parts);
@@ -190,9 +191,9 @@ function spokenFirst({ asVoice }: AnswerOptions, files: readonly OutgoingFile[])
 
 function firstPart(text: string, entry: PlatformEntry): string {
   const limits = splitFor(entry);
-  const room = limits.max - limits.length(IN_FILE) - 2;
+  const room = limits.max - limits.length(t(IN_FILE)) - 2;
   const parts = splitMessage(text, { ...limits, max: room });
-  return `${withoutCounter(parts[0] ?? "", 1, parts.length)}\n\n${IN_FILE}`;
+  return `${withoutCounter(parts[0] ?? "", 1, parts.length)}\n\n${t(IN_FILE)}`;
 }
 
 /** A part as it was before it was numbered. */
@@ -302,5 +303,5 @@ export function plainFailure(text: string): string {
   if (trimmed.length > LONGEST_ERROR || trimmed.split("\n").length > MOST_NEWLINES + 1) return text;
   const start = trimmed.replace(/^[\p{P}\p{S}\p{M}\s\u200d]+/u, "");
   if (!ERROR_START.test(start)) return text;
-  return FAILURES.find(([pattern]) => pattern.test(start))?.[1] ?? OTHER_FAILURE;
+  return inLanguage(FAILURES.find(([pattern]) => pattern.test(start))?.[1] ?? OTHER_FAILURE);
 }

@@ -1,5 +1,6 @@
 // Who works on which chat. What waits in the inbox is the only list there is: this looks at it, starts what may start, and decides what a
 // message means for a turn that runs already.
+import { said } from "../../home/language/words.ts";
 import type { Logger } from "../../home/log.ts";
 import type { Clock } from "../../kit/clock.ts";
 import type { InboxRow } from "../../sessions/work.ts";
@@ -330,7 +331,7 @@ export class Desk {
   async #say(row: InboxRow, cause: string, text: string): Promise<void> {
     const message = messageIn(row);
     const { entry, account } = this.#ports.bot(message.source.platform);
-    const payload = { type: "text", text };
+    const payload = { type: "text", text: said(text) };
     const target = targetOf(message);
     await this.#ports.work.promise([{ cause, part: 0, platform: entry.name, account, target, payload }]);
     this.#ports.wake(entry.name);

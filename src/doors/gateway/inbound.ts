@@ -1,4 +1,5 @@
 // What comes in: who wrote it is looked at first; only then it is stored, and only then the platform is told that it arrived.
+import { said, t } from "../../home/language/words.ts";
 import type { Logger } from "../../home/log.ts";
 import type { Clock } from "../../kit/clock.ts";
 import type { InboxEvent, WorkStore } from "../../sessions/work.ts";
@@ -146,7 +147,7 @@ export class Inbound {
       `Pairing code: ${code}`,
       `hermes pairing approve ${source.platform} ${code}`,
     ].join("\n");
-    await this.#options.reply(source.platform, message, text);
+    await this.#options.reply(source.platform, message, said(text));
   }
 
   /** A message whose turn has begun stays as it was read. */
@@ -161,8 +162,8 @@ export class Inbound {
 
   async #pressed(press: ButtonPress): Promise<void> {
     const { questions } = this.#options;
-    if (!(await this.isAllowed(press))) return press.answer("You may not answer this.");
-    await press.answer(await questions.press(press.questionId, press.choice, press.source));
+    if (!(await this.isAllowed(press))) return press.answer(t("You may not answer this."));
+    await press.answer(said(await questions.press(press.questionId, press.choice, press.source)));
   }
 
   #rules(source: ChatSource) {

@@ -1,6 +1,7 @@
 // What is said in chats beside turns: what an agent learned, what ended in the background, that the gateway restarts, what could not be sent.
 import type { BackgroundReport } from "../../agent/background.ts";
 import type { OpenAgent } from "../../agent/opened.ts";
+import { t } from "../../home/language/words.ts";
 import type { Logger } from "../../home/log.ts";
 import type { OpenHome } from "../../home/open.ts";
 import type { Clock } from "../../kit/clock.ts";
@@ -70,7 +71,8 @@ export class Notices {
     const link = this.#options.link(row.platform);
     if (!link || row.cause.startsWith("notice:")) return;
     const target = row.target as ChatTarget; // written by us
-    await this.tell(link, target, `notice:dead:${row.id}`, `A message could not be delivered: ${error}`);
+    const text = t("A message could not be delivered: {why}", { why: error });
+    await this.tell(link, target, `notice:dead:${row.id}`, text);
   }
 
   /** Whoever asked for the restart hears that it is over. */
@@ -80,7 +82,7 @@ export class Notices {
     const link = who && this.#options.link(who.platform);
     if (!who || !link) return;
     const target = { chatId: who.chat_id, ...(who.thread_id ? { threadId: who.thread_id } : {}) };
-    await this.tell(link, target, `notice:back:${clock.now()}`, "I am back.");
+    await this.tell(link, target, `notice:back:${clock.now()}`, t("I am back."));
   }
 
   /** Once for each chat with a running turn. Entries are marked for the original, which goes on by them. */
@@ -93,8 +95,9 @@ export class Notices {
       const resume_reason = isRestart ? "restart_timeout" : "shutdown_timeout";
       if (entry) await routes.put({ ...entry, resume_pending: true, resume_reason });
       if (!link || settings.platform(platform).extra.gateway_restart_notification === false) continue;
-      const what = isRestart ? "restarts" : "stops";
-      const text = `The gateway ${what}. This turn finishes first if there is time; otherwise it continues afterwards.`;
+      const text = isRestart
+        ? t("The gateway restarts. This turn finishes first if there is time; otherwise it continues afterwards.")
+        : t("The gateway stops. This turn finishes first if there is time; otherwise it continues afterwards.");
       await this.tell(link, turn.place.target, `notice:drain:${turn.key}:${clock.now()}`, text);
     }
   }

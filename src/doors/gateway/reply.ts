@@ -1,6 +1,7 @@
 // What a chat sees of a turn: signs of life while it works, notices, and the answer as parts of the outbox.
 import type { AgentEvent } from "../../agent/events.ts";
 import type { OpenAgent } from "../../agent/opened.ts";
+import { said } from "../../home/language/words.ts";
 import type { Logger } from "../../home/log.ts";
 import type { Clock } from "../../kit/clock.ts";
 import { messageOf } from "../../kit/errors.ts";
@@ -120,7 +121,7 @@ export class Reply {
     // Nobody reads along where programs write: a notice would become part of what they are sent.
     if (this.#bot.entry.interactive === false) return this.#ports.log.info(texts.join("\n"));
     const cause = `notice:inbox:${this.#row}:${this.#told++}`;
-    const payload: Payload = { type: "text", text: settings.home.redact(texts.join("\n")) };
+    const payload: Payload = { type: "text", text: settings.home.redact(said(texts.join("\n"))) };
     const { entry, account } = this.#bot;
     await work.promise([{ cause, part: 0, platform: entry.name, account, target: this.target, payload }]);
     this.#ports.wake(entry.name);

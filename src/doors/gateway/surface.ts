@@ -7,6 +7,7 @@ import type { ChatSurface, CommandContext, CommandDefinition } from "../../comma
 import { commandsOf, type DispatchSurface, dispatchTyped } from "../../commands/dispatch.ts";
 import { type CommandRegistry, parseTyped } from "../../commands/registry.ts";
 import { menuSkills } from "../../commands/skills.ts";
+import { said as inLanguage } from "../../home/language/words.ts";
 import { messageOf } from "../../kit/errors.ts";
 import type { SessionListItem } from "../../sessions/store.ts";
 import type { InboxRow } from "../../sessions/work.ts";
@@ -315,7 +316,7 @@ export class CommandDesk {
     const { payloads } =
       text === ""
         ? { payloads: [] }
-        : await composeAnswer(text, { home: settings.home, settings, entry, origin: "chat" });
+        : await composeAnswer(inLanguage(text), { home: settings.home, settings, entry, origin: "chat" });
     const outbox = payloads.map((payload, part) => ({
       ...{ cause: `inbox:${row.id}`, part, platform: entry.name, account, target, payload },
     }));

@@ -4,6 +4,7 @@
 import type { AgentEvent, TurnOutcome } from "../../agent/events.ts";
 import type { OpenAgent } from "../../agent/opened.ts";
 import { type TurnRecord, WithdrawnError } from "../../agent/turn-kit.ts";
+import { said } from "../../home/language/words.ts";
 import { messageOf } from "../../kit/errors.ts";
 import type { UserInput } from "../../llm/messages.ts";
 import type { LaneToken, SessionStore } from "../../sessions/store.ts";
@@ -173,7 +174,7 @@ export class ChatTurn {
   async #settle(outcome: "refused" | "dead" | "told" | "failed", text?: string, entry?: ChatEntry): Promise<void> {
     const { work, routes } = this.#ports;
     const ids = this.rows.map(({ id }) => id);
-    const outbox = text === undefined ? [] : this.#reply.parts([{ type: "text", text, important: true }]);
+    const outbox = text === undefined ? [] : this.#reply.parts([{ type: "text", text: said(text), important: true }]);
     await work.settle(ids, outcome, { outbox, ...(entry ? { route: routes.asRoute(entry) } : {}) });
     this.#finished = true;
     this.#ports.wake(this.#bot.entry.name);

@@ -75,6 +75,10 @@ const NOTICES = {
   "(the whole answer is in the file below)": "（完整回答见下面的文件）",
   "A message could not be delivered: {why}": "有一条消息无法送达：{why}",
   "I am back.": "我回来了。",
+  "The gateway restarts. This turn finishes first if there is time; otherwise it continues afterwards.":
+    "网关将重启。时间允许时先完成本轮；否则之后继续。",
+  "The gateway stops. This turn finishes first if there is time; otherwise it continues afterwards.":
+    "网关将停止。时间允许时先完成本轮；否则之后继续。",
   "This question is closed.": "此问题已关闭。",
   "You may name several.": "可以选择多个。",
   "You may not answer this.": "你不能回答这个问题。",

@@ -6,9 +6,12 @@ export const doorSections = {
     interface: notUsedYet(choice(["cli", "tui"], "cli", "kept for the Python original; no effect here")),
     compact: flag(false, "small banner"),
     plain: flag(false, "plain line mode, for screen readers; always on if TERM is dumb"),
-    personality: notUsedYet(text("kawaii", "spinner style")),
+    personality: text(
+      "kawaii",
+      "faces of the spinner and the name at answers; `none` turns them off. `/personality` sets it too",
+    ),
     skin: text("default", "colours and words of the screen; /skin lists skins, add your own in `skins/`"),
-    language: text("en", "language of the screen and the command line, e.g. zh; untranslated texts are in English", {
+    language: text("en", "language of the program in terminal and chats, e.g. zh; untranslated texts are in English", {
       env: "HERMES_LANGUAGE",
     }),
     streaming: flag(true, "show text as it arrives"),
