@@ -12,6 +12,7 @@ import {
   ModelServer,
   type RunningGateway,
   startGateway,
+  typed,
   until,
 } from "../support/gateway-rig.ts";
 import { MAIL_PASSWORD, type MailServers, mailServers, missingMailServers } from "../support/platforms/mail-servers.ts";
@@ -298,6 +299,24 @@ await withEngine("mail servers", missingMailServers, () => {
         await model.close();
         await wrong[Symbol.asyncDispose]();
         await open[Symbol.asyncDispose]();
+      }
+    });
+
+    test("hermes send needs no gateway and sets the subject", async () => {
+      const mail = await mailServers();
+      const model = await ModelServer.start();
+      const home = await gatewayHome(model, { env: settings(mail) });
+      try {
+        const named = await typed(home, ["send", "-t", "email:alice@mail.test", "-s", "Good news", "It works."]);
+        assert.equal(named.code, 0, named.stderr);
+        const unnamed = await typed(home, ["send", "-t", "email:Alice@mail.test", "**All done** today"]);
+        assert.equal(unnamed.code, 0, unnamed.stderr);
+        const mails = await mail.waitForMail("alice", 2);
+        assert.deepEqual(mails.map(({ subject }) => subject).sort(), ["All done today", "Good news"]);
+      } finally {
+        await mail.release();
+        await model.close();
+        await home[Symbol.asyncDispose]();
       }
     });
   });
