@@ -69,16 +69,20 @@ test("/personality lists, sets and clears the text that is sent with every reque
     rig.text(),
     /Active: none\n[\s\S]*\n {2}pirate +\S[\s\S]*\n {2}poet +in verse\n[\s\S]*\n {2}terse +Answer in one word\./,
   );
-  await rig.type("/personality poet");
+  await rig.type("/personality POET");
   assert.match(rig.text(), /^Personality: poet/);
+  assert.equal(rig.ctx.home.config().display.personality, "poet");
   assert.equal(rig.ctx.home.config().agent.system_prompt, "You rhyme.\nTone: warm");
   await rig.type("/personality nobody");
   assert.match(
     rig.text(),
     /^warning: There is no personality "nobody"\. Known: catgirl, .*, poet, .*, terse, uwu, none\./,
   );
+  await rig.type("/personality");
+  assert.match(rig.text(), /^Active: poet\n/);
   await rig.type("/personality none");
-  assert.equal(rig.ctx.home.config().agent.system_prompt, "");
+  assert.deepEqual(rig.ctx.home.config().agent.system_prompt, "");
+  assert.equal(rig.ctx.home.config().display.personality, "none");
 });
 
 test("/reload-prompt builds the prompt anew and says what that costs", async (t) => {

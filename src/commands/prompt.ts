@@ -102,19 +102,26 @@ const personality: CommandDefinition = {
     return { replaces: typed, values: [...named, { value: "none", about: "no personality" }] };
   },
   async run(args, ctx) {
-    const { findPersonality } = await import("../prompt/overlay.ts");
+    const { activePersonality, findPersonality } = await import("../prompt/overlay.ts");
     const { knownPersonalities } = await import("../prompt/personalities.ts");
     const known = knownPersonalities(ctx.home.config().agent.personalities);
-    if (args === "") return ctx.say(describePersonalities(known, ctx));
+    if (args === "") {
+      const [first = "", ...more] = ctx.home.config().agent.system_prompt.trim().split("\n");
+      const active = activePersonality([first, ...more].join("\n"), known) ?? first;
+      return ctx.say(describePersonalities(known, active || "none"));
+    }
     const found = findPersonality(args, known);
     if (found.type === "unknown")
       return ctx.warn(`There is no personality "${args}". Known: ${found.known.join(", ")}, none.`);
-    await ctx.home.setConfigKey("agent.system_prompt", found.type === "set" ? found.text : "");
+    await ctx.home.setConfigKeys({
+      "agent.system_prompt": found.type === "set" ? found.text : "",
+      "display.personality": found.type === "set" ? found.name : "none",
+    });
     const forced = ctx.home.override("HERMES_EPHEMERAL_SYSTEM_PROMPT");
     if (forced) return ctx.warn("Saved, but HERMES_EPHEMERAL_SYSTEM_PROMPT is set and takes precedence.");
     ctx.say(
       found.type === "set"
-        ? `Personality: ${args}, from the next message on. The system prompt is not changed.`
+        ? `Personality: ${found.name}, from the next message on. The system prompt is not changed.`
         : "No personality from the next message on.",
     );
   },
@@ -122,13 +129,12 @@ const personality: CommandDefinition = {
 
 const byName = (a: { readonly value: string }, b: { readonly value: string }) => (a.value < b.value ? -1 : 1);
 
-function describePersonalities(known: Readonly<Record<string, unknown>>, { home }: CommandContext): string {
-  const now = home.config().agent.system_prompt.trim().split("\n")[0] || "none";
+function describePersonalities(known: Readonly<Record<string, unknown>>, active: string): string {
   const names = Object.keys(known).sort();
   const width = Math.max(...names.map((name) => name.length));
   const lines = names.map((name) => `  ${name.padEnd(width)}  ${aboutOf(known[name])}`.trimEnd());
   return [
-    `Active: ${now}`,
+    `Active: ${active}`,
     ...lines,
     "/personality NAME sets one, /personality none clears it. Define your own in config.yaml: agent.personalities.",
   ].join("\n");

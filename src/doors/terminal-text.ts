@@ -146,14 +146,20 @@ export function makeTheme(color: boolean): Theme {
   return { ...(roles as { [Key in Role]: Paint }), look: PLAIN_LOOK }; // every role
 }
 
-/** A theme that can be exchanged while it is in use: whoever holds it, or one of its functions, paints with the present one. */
-export function liveTheme(first: Theme): { readonly theme: Theme; use(next: Theme): void } {
+/**
+ * A theme that can be exchanged while it is in use: whoever holds it, or one of its functions, paints with the present one. `lookOf` has
+ * the last word about its look, each time somebody asks.
+ */
+export function liveTheme(
+  first: Theme,
+  lookOf = (look: Look) => look,
+): { readonly theme: Theme; use(next: Theme): void } {
   let present = first;
   const roles = Object.fromEntries(ROLES.map((role) => [role, (text: string) => present[role](text)]));
   const theme = {
     ...(roles as { [Key in Role]: Paint }), // every role
     get look() {
-      return present.look;
+      return lookOf(present.look);
     },
   };
   return {

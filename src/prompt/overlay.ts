@@ -17,7 +17,7 @@ export function chooseEphemeral(...candidates: readonly (string | null | undefin
 }
 
 type Personality =
-  | { readonly type: "set"; readonly text: string }
+  | { readonly type: "set"; readonly name: string; readonly text: string }
   | { readonly type: "clear" }
   | { readonly type: "unknown"; readonly known: readonly string[] };
 
@@ -27,7 +27,14 @@ export function findPersonality(name: string, personalities: Readonly<Record<str
   if (CLEARS.includes(wanted)) return { type: "clear" };
   const key = Object.keys(personalities).find((known) => known.toLowerCase() === wanted);
   const text = key === undefined ? "" : personalityText(personalities[key]);
-  return text === "" ? { type: "unknown", known: Object.keys(personalities).sort() } : { type: "set", text };
+  if (key === undefined || text === "") return { type: "unknown", known: Object.keys(personalities).sort() };
+  return { type: "set", name: key, text };
+}
+
+/** The name of the one that `agent.system_prompt` is; null for a text of the user's own. */
+export function activePersonality(prompt: string, personalities: Readonly<Record<string, unknown>>): string | null {
+  const text = prompt.trim();
+  return Object.keys(personalities).find((name) => personalityText(personalities[name]) === text) ?? null;
 }
 
 function personalityText(value: unknown): string {

@@ -70,4 +70,15 @@ describe("skins", { skip: tmuxMissing() }, () => {
     await screen.waitFor("So long.");
     assert.equal(await screen.exitCode(), 0);
   });
+
+  test("a personality has faces, and its name stands at answers", async () => {
+    await using home = await tempHome({ "config.yaml": "model: demo\n" });
+    await using screen = await TerminalScreen.start([], { home, columns: 80, rows: 24 });
+    await screen.waitFor("/help");
+    await screen.say("/personality pirate");
+    await screen.waitFor("Personality: pirate");
+    await screen.say("run sleep 3");
+    await screen.waitFor(/^\S .*\(x_o\)/m);
+    await screen.waitFor("─ ⚕ Hermes (pirate) ─");
+  });
 });

@@ -5,6 +5,7 @@ import { isMissing, messageOf } from "../../kit/errors.ts";
 import { didYouMean } from "../../kit/similarity.ts";
 import { liveTheme, makeTheme, type Theme } from "../terminal-text.ts";
 import type { Rgb } from "./skins/colours.ts";
+import { withPersonality } from "./skins/personality.ts";
 import type { Skin } from "./skins/skin.ts";
 
 interface ScreenSkinOptions {
@@ -35,7 +36,9 @@ export class ScreenSkin {
   #asked: Promise<unknown> = Promise.resolve();
 
   constructor(options: ScreenSkinOptions) {
-    const { theme, use } = liveTheme(makeTheme(options.color));
+    const { theme, use } = liveTheme(makeTheme(options.color), (look) =>
+      withPersonality(look, options.home.config().display.personality),
+    );
     this.theme = theme;
     this.#use = use;
     this.#options = options;

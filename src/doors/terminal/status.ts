@@ -216,7 +216,7 @@ function contextColour(percent: number | null, theme: Theme): (text: string) => 
 const FRAMES = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 const FRAME_MS = 100;
 
-/** Faces and verbs of a skin. */
+/** Faces and verbs of a skin or personality. */
 const FACE_MS = 3000;
 const THINKING = "thinking";
 
@@ -317,10 +317,11 @@ export class Activity implements Component {
   #frame({ what }: Doing): string {
     const { thinkingFaces, waitingFaces, wings } = this.#theme.look;
     const faces = what === THINKING ? thinkingFaces : waitingFaces;
-    if (faces.length === 0) return FRAMES[Math.floor(this.#now() / FRAME_MS) % FRAMES.length] ?? "";
+    const wheel = FRAMES[Math.floor(this.#now() / FRAME_MS) % FRAMES.length] ?? "";
+    if (faces.length === 0) return wheel;
     const turn = Math.floor(this.#now() / FACE_MS);
     const [left, right] = wings[turn % Math.max(1, wings.length)] ?? ["", ""];
-    return `${left}${faces[turn % faces.length]}${right}`;
+    return `${wheel} ${left}${faces[turn % faces.length]}${right}`;
   }
 
   #words({ what, since }: Doing): string {

@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { ROLES } from "../../terminal-text.ts";
+import { knownPersonalities } from "../../../prompt/personalities.ts";
+import { cellWidth, makeTheme, ROLES } from "../../terminal-text.ts";
 import { BUILT_IN } from "./built-in.ts";
 import { BLACK, contrast, depthOf, knownBackground, parseHex, readable, sgr, WHITE } from "./colours.ts";
+import { withPersonality } from "./personality.ts";
 import { COLOUR_KEYS, readSkin, skinTheme } from "./skin.ts";
 
 const from = (variables: Readonly<Record<string, string>>) => (name: string) => variables[name];
@@ -92,5 +94,32 @@ describe("a skin", () => {
   test("that is no mapping is refused", () => {
     assert.throws(() => readSkin("bad", "text"), /no settings/);
     assert.throws(() => readSkin("bad", null), /no settings/);
+  });
+});
+
+describe("a personality", () => {
+  const { look } = makeTheme(false);
+
+  test("gives the spinner its faces and answers its name; the default gives faces only", () => {
+    const pirate = withPersonality(look, " Pirate ");
+    assert.equal(pirate.answerLabel, "⚕ Hermes (Pirate)");
+    assert.ok(pirate.thinkingFaces.includes("(x_o)") && pirate.waitingFaces.length > 0);
+    const first = withPersonality(look, "kawaii");
+    assert.deepEqual([first.answerLabel, first.thinkingFaces[0]], ["⚕ Hermes", "(◕‿◕)"]);
+  });
+
+  test("that is off, unknown or technical has the plain spinner; faces of a skin stay", () => {
+    for (const off of ["none", "Default", "neutral", ""]) assert.equal(withPersonality(look, off), look);
+    const own = withPersonality(look, "my \u001b[31mown one with a name that is far too long");
+    assert.deepEqual([own.thinkingFaces, own.answerLabel], [[], "⚕ Hermes (my own one with a name …)"]);
+    const skin = { ...look, thinkingFaces: ["(!)"] };
+    assert.deepEqual(withPersonality(skin, "uwu").thinkingFaces, ["(!)"]);
+  });
+
+  test("has faces that leave room for what is done", () => {
+    for (const name of Object.keys(knownPersonalities({}))) {
+      const { thinkingFaces, waitingFaces } = withPersonality(look, name);
+      for (const face of [...thinkingFaces, ...waitingFaces]) assert.ok(cellWidth(face) <= 12, face);
+    }
   });
 });
