@@ -145,9 +145,15 @@ test("what a file exports is named by a file that imports it; a test counts", as
     "src/kit/a.test.ts": 'import { a } from "./a.ts";\n',
     "src/llm/late.ts": 'const { used } = await import("../kit/a.ts");\n',
     "src/llm/other.ts": "const Unused = 1;\n",
+    // The registry lists the folders of platforms.
+    "src/doors/gateway/platforms/paper/entry.ts": "export const entry = {};\n",
+    "src/doors/gateway/platforms/paper/adapter.ts": "export const entry = {};\n",
   });
   assert.equal(code, 1);
-  assert.equal(output, "src/kit/a.ts: exports Unused, which nobody imports\n");
+  assert.equal(
+    output,
+    "src/doors/gateway/platforms/paper/adapter.ts: exports entry, which nobody imports\nsrc/kit/a.ts: exports Unused, which nobody imports\n",
+  );
 });
 
 test("an environment refuses what nobody decided about, even behind a cast", async (t) => {
