@@ -208,7 +208,11 @@ export interface WorkStore {
   settle(
     ids: readonly number[],
     outcome: InboxOutcome | "dead",
-    options?: Leased & Pick<Partial<Finish>, "outbox" | "route">,
+    options?: Leased &
+      Pick<Partial<Finish>, "outbox" | "route"> & {
+        /** Only rows whose turn has not begun. */
+        readonly unbegun?: boolean;
+      },
   ): Promise<readonly number[]>;
 
   /** Promises without a turn. Answers with the ids, also of those promised before. */

@@ -97,6 +97,8 @@ test("/rollback lists, shows and goes back on the screen; hermes checkpoints kee
     server.script(calls(write("src/a.txt", "the new text\n"), write("src/new.txt", "new\n")), { text: "all written" });
     await screen.say("write");
     await screen.waitFor("all written");
+    // The answer stands there before the turn is over, and on a busy machine for a while.
+    await new Promise((resolve) => setTimeout(resolve, 1000));
     await screen.say("/rollback");
     await screen.waitFor(/1 {2}[0-9a-f]{7} {2}just now {4}before write_file/);
     await screen.say("/rollback diff 1");

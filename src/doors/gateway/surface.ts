@@ -265,12 +265,8 @@ export class CommandDesk {
       if (id === except || id > except || kind !== "user" || running.has(id)) return false;
       return alsoQueued || !(event as QueuedMessage).queued; // written by us
     });
-    return (
-      await work.settle(
-        dropped.map(({ id }) => id),
-        outcome,
-      )
-    ).length;
+    const ids = dropped.map(({ id }) => id);
+    return (await work.settle(ids, outcome, { unbegun: true })).length;
   }
 
   #whoami(source: ChatSource): string {

@@ -184,10 +184,10 @@ export function settleRows(
   core: StoreCore,
   ids: readonly number[],
   outcome: Parameters<WorkStore["settle"]>[1],
-  { lease, outbox = [], route }: Leased & Pick<Partial<Finish>, "outbox" | "route"> = {},
+  { lease, outbox = [], route, unbegun = false }: Parameters<WorkStore["settle"]>[2] = {},
 ): readonly number[] {
   if (lease) assertLease(core, lease.lane, { lease });
-  const rows = queued(core, ids);
+  const rows = queued(core, ids).filter(({ messageId }) => !unbegun || messageId === null);
   for (const { id } of rows)
     endRow(core, id, outcome === "dead" ? "dead" : "done", outcome === "dead" ? null : outcome);
   for (const part of outbox) promisePart(core, part);

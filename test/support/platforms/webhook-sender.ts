@@ -1,6 +1,6 @@
 // A sender of webhooks: recorded deliveries, a plain HTTP client, signatures of its own.
 import { createHmac } from "node:crypto";
-import { readFile } from "node:fs/promises";
+import { readFileSync } from "node:fs";
 import { request } from "node:http";
 import type { RunningGateway } from "../gateway-rig.ts";
 
@@ -14,7 +14,7 @@ interface Recorded {
 }
 
 const fixtures = new URL("../../fixtures/platforms/webhook/deliveries.json", import.meta.url);
-const recorded: readonly Recorded[] = JSON.parse(await readFile(fixtures, "utf8"));
+const recorded: readonly Recorded[] = JSON.parse(readFileSync(fixtures, "utf8"));
 /** One of the recorded deliveries. */
 export const named = (name: string) => recorded.find((one) => one.name === name) as Recorded; // a name of the file
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
-import { readFile } from "node:fs/promises";
+import { readFileSync } from "node:fs";
 import type { IncomingHttpHeaders } from "node:http";
 import { test } from "node:test";
 import fc from "fast-check";
@@ -15,7 +15,7 @@ interface Recorded {
 }
 
 const fixtures = new URL("../../../../../test/fixtures/platforms/webhook/deliveries.json", import.meta.url);
-const recorded: readonly Recorded[] = JSON.parse(await readFile(fixtures, "utf8"));
+const recorded: readonly Recorded[] = JSON.parse(readFileSync(fixtures, "utf8"));
 
 const lower = (headers: Record<string, string>): IncomingHttpHeaders =>
   Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
