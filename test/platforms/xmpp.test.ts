@@ -14,6 +14,7 @@ import {
   ModelServer,
   type RunningGateway,
   startGateway,
+  typed,
   until,
 } from "../support/gateway-rig.ts";
 import {
@@ -227,6 +228,26 @@ await withEngine("an XMPP server", missingXmppServer, () => {
       store.close();
       it.gateway = await startGateway(it.home);
       await it.hears(it.ann, "heard: do not lose me");
+    });
+
+    test("lets hermes send write to people and rooms, and keeps what waits for the gateway", async () => {
+      await using it = await world({ server: { archive: false } });
+      await it.ben.enter(ROOM);
+      await it.gateway.stop();
+      await it.ann.say(BOT, "for the gateway");
+      for (const [to, text] of [
+        ["ann@xmpp.test", "hello Ann"],
+        [ROOM, "hello room"],
+      ] as const) {
+        const sent = await typed(it.home, ["send", "-t", `xmpp:${to}`, text]);
+        assert.equal(sent.code, 0, sent.stderr);
+      }
+      await it.hears(it.ann, "hello Ann");
+      await it.hears(it.ben, "hello room", `${ROOM}/bot`);
+      const lost = await typed(it.home, ["send", "-t", "xmpp:nobody@xmpp.test", "hello"]);
+      assert.equal(lost.code, 1);
+      it.gateway = await startGateway(it.home);
+      await it.hears(it.ann, "heard: for the gateway");
     });
 
     test("that is restarted finds the bot back in its chats and rooms", async () => {

@@ -34,6 +34,8 @@ interface Online {
   readonly rooms: Rooms;
   readonly reception: Reception;
   readonly keepsArchive: boolean;
+  /** Only to send: nobody sees us, and what is kept for us stays where it is. */
+  readonly isAlone: boolean;
 }
 
 class XmppAdapter implements PlatformAdapter {
@@ -46,6 +48,7 @@ class XmppAdapter implements PlatformAdapter {
   /** Keys of what was sent, by id: another server may refuse it later. */
   readonly #sent = new Map<string, string>();
   #online: Online | null = null;
+  #alone: Promise<Online> | null = null;
 
   constructor(host: AdapterHost, settings: XmppSettings) {
     this.#host = host;
@@ -56,16 +59,7 @@ class XmppAdapter implements PlatformAdapter {
   async connect(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     signal.addEventListener("abort", () => this.disconnect(), { once: true });
-    const connection = await XmppConnection.open(this.#host, this.#settings, {
-      onStanza: (stanza) => this.#onStanza(stanza),
-      onEnd: (error) => this.#lose(error),
-    });
-    if (this.#over.signal.aborted) return connection.close();
-    const archive = new Archive(connection);
-    const rooms = new Rooms(connection, this.#host, this.#settings, this.#over.signal);
-    const keepsArchive = hasArchive(await connection.features(this.account));
-    const reception = new Reception(this.#host, { archive, rooms, address: this.account, keepsArchive });
-    this.#online = { connection, archive, rooms, reception, keepsArchive };
+    const { connection, rooms, reception } = await this.#goOnline({ isAlone: false });
     try {
       const caughtUp = reception.begin();
       // From now on messages come, and wait for those that came before.
@@ -83,8 +77,26 @@ class XmppAdapter implements PlatformAdapter {
     }
   }
 
+  async #goOnline({ isAlone }: Pick<Online, "isAlone">): Promise<Online> {
+    const connection = await XmppConnection.open(this.#host, this.#settings, {
+      onStanza: (stanza) => this.#onStanza(stanza),
+      onEnd: (error) => this.#lose(error),
+    });
+    if (this.#over.signal.aborted) {
+      await connection.close();
+      throw new PlatformError("stopped", "the connection was closed", { retryable: true });
+    }
+    const archive = new Archive(connection);
+    const rooms = new Rooms(connection, this.#host, this.#settings, this.#over.signal);
+    const keepsArchive = !isAlone && hasArchive(await connection.features(this.account));
+    const reception = new Reception(this.#host, { archive, rooms, address: this.account, keepsArchive });
+    this.#online = { connection, archive, rooms, reception, keepsArchive, isAlone };
+    return this.#online;
+  }
+
   async disconnect(): Promise<void> {
     this.#over.abort();
+    await this.#alone?.catch(() => undefined); // whoever sent was told
     await this.#online?.connection.close();
     this.#forgetPending();
   }
@@ -107,7 +119,7 @@ class XmppAdapter implements PlatformAdapter {
   }
 
   async sendFile(target: ChatTarget, file: OutgoingFile, options: SendOptions): Promise<SendResult> {
-    const online = this.#ready(target);
+    const online = await this.#ready(target);
     if ("failed" in online) return online;
     const { uploadFile } = await import("./upload.ts");
     const uploaded = await uploadFile(online.connection, file, this.#settings.domain, this.#host.log);
@@ -125,7 +137,7 @@ class XmppAdapter implements PlatformAdapter {
   }
 
   async typing(target: ChatTarget): Promise<void> {
-    const online = this.#ready(target);
+    const online = await this.#ready(target);
     if ("failed" in online) return;
     const { connection, rooms } = online;
     await connection.send(typingMessage(connection.xml, target.chatId, typeFor(rooms, target.chatId)));
@@ -170,7 +182,17 @@ class XmppAdapter implements PlatformAdapter {
     return (this.#online?.rooms.names ?? []).map((id) => ({ id, name: id, type: "group" }));
   }
 
-  #ready({ chatId }: ChatTarget): Online | (SendResult & { readonly failed: "unreachable"; readonly error: string }) {
+  /** Whoever never connected sends all the same. */
+  async #ready({ chatId }: ChatTarget): Promise<Online | { readonly failed: "unreachable"; readonly error: string }> {
+    if (!this.#online || this.#online.isAlone) {
+      try {
+        this.#alone ??= this.#goOnline({ isAlone: true });
+        const { rooms } = await this.#alone;
+        if (rooms.has(chatId) && !rooms.isIn(chatId)) await rooms.join(chatId);
+      } catch (error) {
+        return { failed: "unreachable", error: messageOf(error) };
+      }
+    }
     const online = this.#online;
     if (!online?.connection.isOpen)
       return { failed: "unreachable", error: `there is no connection to ${this.#settings.service}` };
@@ -193,7 +215,7 @@ class XmppAdapter implements PlatformAdapter {
     said: { readonly id: string; readonly text: string; readonly replaces?: string; readonly fileUrl?: string },
     { withReceipt = true } = {},
   ): Promise<SendResult> {
-    const online = this.#ready(target);
+    const online = await this.#ready(target);
     if ("failed" in online) return online;
     const { connection, rooms } = online;
     const receipt = Promise.withResolvers<SendResult>();
@@ -244,7 +266,7 @@ class XmppAdapter implements PlatformAdapter {
       return null;
     }
     const isOurs = isRoom && resourceOf(message.from) === rooms.nickIn(message.from);
-    if (!isOurs) return reception.take(message);
+    if (!isOurs) return online.isAlone ? null : reception.take(message);
     if (message.id !== null) this.#pending.get(message.id)?.resolve({ messageId: message.id });
     return null;
   }

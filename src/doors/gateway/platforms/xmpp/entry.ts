@@ -91,7 +91,7 @@ With an archive on the server (XEP-0313) nothing that is written while the gatew
     if (name === undefined || domain === undefined) return null;
     return { chatId: `${name.toLowerCase()}@${domain.toLowerCase()}${resource === undefined ? "" : `/${resource}`}` };
   },
-  sendsAlone: false,
+  sendsAlone: true,
   hint: "You answer by XMPP: short texts; *bold*, _italic_, `code` and blocks of code are shown, tables and headings are not.",
   open: async (host) => (await import("./adapter.ts")).openXmpp(host),
 };

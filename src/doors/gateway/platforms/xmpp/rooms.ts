@@ -72,6 +72,11 @@ export class Rooms {
       this.#check().catch((error) => this.#host.log.warn("rooms are no longer looked after", error));
   }
 
+  async join(jid: string): Promise<void> {
+    const room = this.#rooms.get(bareOf(jid));
+    if (room) await this.#join(room);
+  }
+
   async #join(room: Room): Promise<void> {
     const { jid } = room.settings;
     for (let tries = 0; tries < MAX_NICK_TRIES && !this.#signal.aborted; tries++) {
