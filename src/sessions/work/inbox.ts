@@ -3,7 +3,7 @@ import { parseJson } from "../../kit/json.ts";
 import type { StoreCore } from "../core.ts";
 import { assertLease, databaseNow, heldByOther, laneOf, takeLane } from "../lanes.ts";
 import { appendTo } from "../messages.ts";
-import type { LaneToken, Leased } from "../store.ts";
+import type { LaneToken } from "../store.ts";
 import type {
   ChangeKind,
   Control,
