@@ -21,6 +21,7 @@ test("Markdown becomes the words of it", () => {
 test("a long line is cut between words", () => {
   assert.deepEqual(toLines("one two three four", 9), ["one two", "three", "four"]);
   assert.deepEqual(toLines("äöü äöü", 6), ["äöü", "äöü"]);
+  assert.deepEqual(toLines(" 🎉", 4), ["🎉"]);
   assert.deepEqual(toLines("abcdefgh", 3), ["abc", "def", "gh"]);
   assert.deepEqual(toLines("a\r\n\r\n \nb\rc", 10), ["a", "b", "c"]);
 });

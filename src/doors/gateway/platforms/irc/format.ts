@@ -54,7 +54,7 @@ function cut(line: string, maxBytes: number): readonly string[] {
     pieces.push(rest.slice(0, end));
     rest = rest.slice(end).trimStart();
   }
-  return rest.trim() === "" ? pieces : [...pieces, rest];
+  return [...pieces, rest].filter((piece) => piece.trim() !== "");
 }
 
 /** At least one character, and none in halves. */
