@@ -161,6 +161,7 @@ export class PromptEditor extends Editor {
   #indent = 0;
   #bottom = "";
   #textWidth = 80;
+  #menuRows = 0;
   /** The text in front of the cursor that the rows of the menu are for. */
   #menuFor = "";
 
@@ -180,8 +181,9 @@ export class PromptEditor extends Editor {
     this.#indent = Math.min(cellWidth(symbol), Math.max(0, width - 4));
     this.#textWidth = width - this.#indent - 1;
     const lines = super.render(Math.max(1, width - this.#indent));
-    if (this.#options.covered?.()) return lines.map(() => "");
     const bottom = lines.indexOf(this.#bottom, 1);
+    this.#menuRows = lines.length - bottom - 1;
+    if (this.#options.covered?.()) return lines.map(() => "");
     const blank = " ".repeat(this.#indent);
     return lines.map((line, index) => {
       if (index === 0 || index === bottom) return line;
@@ -189,6 +191,11 @@ export class PromptEditor extends Editor {
       const prefix = index === 1 ? this.#options.theme.user(cut(symbol, this.#indent)) : blank;
       return prefix + this.#withShadow(line);
     });
+  }
+
+  /** Rows of the menu, as it was last drawn. */
+  get menuRows(): number {
+    return this.#menuRows;
   }
 
   override setAutocompleteProvider(provider: AutocompleteProvider): void {

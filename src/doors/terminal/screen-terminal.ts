@@ -87,10 +87,23 @@ export class ScreenTerminal extends ProcessTerminal {
   }
 }
 
-/** The renderer, which draws nothing but text and colours whatever its parts hand it. */
+const GAP = "\u0000gap";
+
+/**
+ * The renderer, which draws nothing but text and colours whatever its parts hand it. Once lines have scrolled away, the last line of the
+ * screen stays the last line of the terminal:
+ * - What stands between the transcript and the input and goes again leaves its rows blank until something is written there.
+ * - A menu below the input hides the first lines of the screen for as long as it is open; they are not scrolled away for it.
+ */
 export class DrawnScreen extends TuiMainScreen {
+  /** Where blank rows go: between what is written and what is typed. */
+  readonly gap: Component = { render: () => [GAP], invalidate: () => undefined };
+  /** Rows of the menu below the input. */
+  menuRows: () => number = () => 0;
   #cover: Component | null = null;
   #covering = "";
+  /** So many lines have scrolled away, at this size. */
+  #scrolled = { lines: 0, width: 0, rows: 0 };
 
   /** Draws this alone, on the terminal's other screen: what is below comes back as it was, with its scrollback. */
   cover(component: Component): void {
@@ -128,10 +141,36 @@ export class DrawnScreen extends TuiMainScreen {
     super.start();
   }
 
+  override restoreRenderState(state: Parameters<TuiMainScreen["restoreRenderState"]>[0]): void {
+    super.restoreRenderState(state);
+    this.#scrolled = { ...this.#scrolled, lines: state.previousViewportTop };
+  }
+
+  protected override resetRenderState(): void {
+    super.resetRenderState();
+    this.#scrolled = { lines: 0, width: 0, rows: 0 };
+  }
+
   override render(width: number): string[] {
-    const lines = super.render(width);
+    const lines = this.#settled(super.render(width), width);
     if (ownPictureLines.size === 0) return onlyStyled(lines, width, OWN_LINKS);
     return lines.map((line) => (ownPictureLines.has(line) ? line : (onlyStyled([line], width, OWN_LINKS)[0] ?? "")));
+  }
+
+  /** The lines as they fill the terminal; another size draws everything again. */
+  #settled(lines: string[], width: number): string[] {
+    const { rows } = this.terminal;
+    const at = lines.lastIndexOf(GAP);
+    if (at === -1) return lines;
+    lines.splice(at, 1);
+    const before = this.#scrolled.width === width && this.#scrolled.rows === rows ? this.#scrolled.lines : 0;
+    const scrolled = Math.max(before, lines.length - this.menuRows() - rows, 0);
+    const over = lines.length - scrolled - rows;
+    const hidden = Math.min(Math.max(0, over), Math.max(0, at - scrolled));
+    this.#scrolled = { lines: scrolled + Math.max(0, over) - hidden, width, rows };
+    if (hidden > 0) lines.splice(scrolled, hidden);
+    if (over < 0 && scrolled > 0) lines.splice(at, 0, ...new Array<string>(-over).fill(""));
+    return lines;
   }
 }
 

@@ -222,8 +222,10 @@ class Screen {
   #layOut(): void {
     const queue: Component = { render: (width) => this.#queueLines(width), invalidate: () => undefined };
     this.#transcript.view.addChild(this.#header);
+    this.#tui.menuRows = () => this.#input.editor.menuRows;
     for (const part of [
       this.#transcript.view,
+      this.#tui.gap,
       this.#activity,
       this.#work.tail,
       this.#questions.area,

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Terminal, TuiMainScreen } from "@earendil-works/pi-tui";
+import fc from "fast-check";
 import { Lines } from "./blocks.ts";
 import { DrawnScreen, forgetScrolledLines, linesOnScreen } from "./screen-terminal.ts";
 
@@ -73,4 +74,58 @@ test("of each block it is known from which line on it can be drawn again", () =>
   for (const block of blocks) tui.addChild(block);
   const from = linesOnScreen(tui, blocks);
   assert.deepEqual([...blocks, new Lines("other")].map(from), [6, 0, 0, Number.POSITIVE_INFINITY]);
+});
+
+test("the last line stays at the bottom, and a menu scrolls nothing away, whatever comes and goes", () => {
+  fc.assert(
+    fc.property(
+      fc.array(
+        fc.oneof(
+          fc.record({ said: fc.integer({ min: 1, max: 12 }) }),
+          fc.record({ question: fc.integer({ min: 0, max: 9 }) }),
+          fc.record({ menu: fc.integer({ min: 0, max: 8 }) }),
+        ),
+        { maxLength: 30 },
+      ),
+      (steps) => {
+        const { terminal, take } = silentTerminal();
+        const screen = new DrawnScreen(terminal);
+        const rows = { said: 10, question: 0, menu: 0 };
+        const part = (name: keyof typeof rows) => ({
+          render: () => Array.from({ length: rows[name] }, (_, at) => `${name} ${at}`),
+          invalidate: () => undefined,
+        });
+        const line = (text: string) => ({ render: () => [text], invalidate: () => undefined });
+        for (const one of [part("said"), screen.gap, part("question"), line("input"), part("menu"), line("status")])
+          screen.addChild(one);
+        screen.menuRows = () => rows.menu;
+        screen.renderNow();
+        take();
+        const state = () => {
+          const { previousLines, previousViewportTop: top } = screen.captureRenderState();
+          return { lines: previousLines.map((text) => text.replace(/\u001b\S*/g, "").trim()), top };
+        };
+        let scrolled = 0;
+        for (const step of steps) {
+          if ("said" in step) rows.said += step.said;
+          else Object.assign(rows, step);
+          screen.renderNow();
+          assert.ok(!take().includes("\u001b[2J"), "nothing is cleared");
+          const { lines, top } = state();
+          assert.equal(top, Math.max(scrolled, rows.said + rows.question + 2 - terminal.rows), "menus scroll nothing");
+          scrolled = top;
+          if (top > 0 || rows.said + rows.question + rows.menu + 2 >= terminal.rows)
+            assert.equal(lines.length, top + terminal.rows);
+          assert.equal(lines.at(-1), "status");
+          const seen = lines.slice(top).filter((text) => text !== "");
+          assert.deepEqual(
+            seen.filter((text) => text.startsWith("said")).at(-1),
+            `said ${rows.said - 1}`,
+            "what was said last is seen",
+          );
+          for (const [at, text] of lines.slice(0, top).entries()) assert.equal(text, `said ${at}`);
+        }
+      },
+    ),
+  );
 });
