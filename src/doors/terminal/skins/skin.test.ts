@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { knownPersonalities } from "../../../prompt/personalities.ts";
 import { cellWidth, makeTheme, ROLES } from "../../terminal-text.ts";
+import { withPersonality } from "../screen-skin.ts";
 import { BUILT_IN } from "./built-in.ts";
 import { BLACK, contrast, depthOf, knownBackground, parseHex, readable, sgr, WHITE } from "./colours.ts";
-import { withPersonality } from "./personality.ts";
 import { COLOUR_KEYS, readSkin, skinTheme } from "./skin.ts";
 
 const from = (variables: Readonly<Record<string, string>>) => (name: string) => variables[name];
