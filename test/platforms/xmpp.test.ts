@@ -147,6 +147,15 @@ await withEngine("an XMPP server", missingXmppServer, () => {
       assert.deepEqual(it.ben.heard(`${ROOM}/bot`), []);
     });
 
+    test("who may talk to the bot may see that it is there, and nobody else", async () => {
+      const sees = (person: XmppPerson) =>
+        person.presences.some(({ attrs }) => attrs.type === "subscribed" && attrs.from === BOT);
+      await it.ben.send(xml("presence", { to: BOT, type: "subscribe" }));
+      await it.ann.send(xml("presence", { to: BOT, type: "subscribe" }));
+      await until("ann sees it", () => sees(it.ann));
+      assert.equal(sees(it.ben), false);
+    });
+
     test("what is encrypted is named, not left unanswered", async () => {
       const more = xml("encrypted", { xmlns: "eu.siacs.conversations.axolotl" });
       await it.ann.say(BOT, "I sent you an OMEMO encrypted message", { more });

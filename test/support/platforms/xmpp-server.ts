@@ -141,6 +141,8 @@ ${files ? `Component "files.xmpp.test" "http_file_share"\n  http_external_url = 
 export class XmppPerson {
   readonly address: string;
   readonly messages: XmlElement[] = [];
+  /** Who lets us see them. */
+  readonly presences: XmlElement[] = [];
   readonly #client: XmppClient;
 
   private constructor(port: number, name: string) {
@@ -163,6 +165,7 @@ export class XmppPerson {
     this.#client.on("error", () => undefined);
     this.#client.on("stanza", (stanza) => {
       if (stanza.is("message")) this.messages.push(stanza);
+      if (stanza.is("presence")) this.presences.push(stanza);
     });
   }
 
