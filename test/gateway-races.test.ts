@@ -75,7 +75,7 @@ for (const mode of ["interrupt", "queue", "steer"])
       const answered = rowsOf(home, "SELECT id FROM inbox WHERE outcome = 'answered'").length;
       const causes = rowsOf(
         home,
-        "SELECT DISTINCT cause FROM outbox WHERE cause LIKE 'inbox:%' AND payload LIKE '%heard: %'",
+        `SELECT DISTINCT cause FROM outbox WHERE cause LIKE 'inbox:%' AND payload LIKE '%"text":"heard: %'`,
       ).length;
       assert.equal(causes, answered, "each answered row has its answer, and no other row has one");
     } finally {

@@ -5,7 +5,7 @@ import { toolError, toolResult } from "./toolset/dispatch.ts";
 import { register } from "./toolset/registry.ts";
 
 const parameters = z.object({
-  action: z.enum(["send", "list"]).default("send"),
+  action: z.enum(["send", "list"]).optional().describe("Default send"),
   target: z
     .string()
     .optional()

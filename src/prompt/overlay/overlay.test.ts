@@ -19,9 +19,9 @@ const personalities = {
   broken: 5,
 };
 const wishes: readonly (readonly [name: string, expected: object])[] = [
-  ["pirate", { type: "set", text: "Talk like a pirate." }],
-  ["TEACHER", { type: "set", text: "Explain.\nTone: patient\nStyle: step by step" }],
-  ["terse", { type: "set", text: "Tone: dry" }],
+  ["pirate", { type: "set", name: "pirate", text: "Talk like a pirate." }],
+  ["TEACHER", { type: "set", name: "Teacher", text: "Explain.\nTone: patient\nStyle: step by step" }],
+  ["terse", { type: "set", name: "terse", text: "Tone: dry" }],
   ["none", { type: "clear" }],
   ["Default", { type: "clear" }],
   ["neutral", { type: "clear" }],
