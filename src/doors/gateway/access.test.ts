@@ -112,3 +112,9 @@ test("commands: without admins everybody may everything; else admins do, others 
   );
   assert.equal(commandRights(group, { allow_admin_from: "1" }), null, "but not the other way round");
 });
+
+test("a single admin written as a number is an admin, and nobody else is", () => {
+  const dm: ChatSource = { platform: "p", chat_type: "dm", chat_id: "501", user_id: "501" };
+  const rights = commandRights(dm, { allow_admin_from: 501 });
+  assert.deepEqual([isAdmin("501", rights), isAdmin("502", rights)], [true, false]);
+});

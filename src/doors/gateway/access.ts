@@ -133,7 +133,8 @@ function rightsFrom(admins: unknown, commands: unknown): CommandRights | null {
 }
 
 function namesIn(value: unknown): readonly string[] {
-  if (typeof value === "string") return [...idsIn(value)];
+  // A single id reads as a number in YAML; ignoring it would make everybody an admin.
+  if (typeof value === "string" || typeof value === "number") return [...idsIn(String(value))];
   return Array.isArray(value) ? value.map((name) => String(name).trim()).filter((name) => name !== "") : [];
 }
 
