@@ -21,6 +21,7 @@ describe("with display.language zh", () => {
   for (const [what, share, patterns] of [
     ["answers of slash commands", 0.8, ["src/commands/*.ts"]],
     ["texts of the screen and of setup", 0.75, ["src/doors/*.ts", "src/doors/terminal/*.ts"]],
+    ["texts of sub-commands", 0.55, ["src/doors/cli/*.ts"]],
   ] as const) {
     test(`at least ${share * 100} % of the ${what} are in Chinese`, () => {
       const texts = sourceTexts(...patterns)

@@ -18,8 +18,11 @@ import { stopForGoneReader } from "./stop-signals.ts";
  * terminal: see `withoutControls`. Sub-commands print no colours; what must be styled is drawn by a screen.
  */
 export interface CliIo {
-  /** Data. Adds no newline. Into a pipe or a file it goes byte for byte. */
-  out(text: string): void;
+  /**
+   * Data. Adds no newline. Into a pipe or a file it goes byte for byte. A person reads it in the language of `display.language`, unless it
+   * is `asIs`: what models and users wrote, and what is for machines.
+   */
+  out(text: string, options?: { readonly asIs?: boolean }): void;
   /** Diagnostics. Adds no newline. Cleaned for a pipe too: logs of other programs end up on terminals. */
   err(text: string): void;
   readonly stdin: NodeJS.ReadStream;
@@ -86,7 +89,8 @@ export function processIo(options: { readonly noColor: boolean }): CliIo {
     });
   }
   return {
-    out: (text) => void stdout.write(stdout.isTTY ? withoutControls(said(text)) : text),
+    out: (text, { asIs = false } = {}) =>
+      void stdout.write(stdout.isTTY ? withoutControls(asIs ? text : said(text)) : text),
     err: (text) => void stderr.write(withoutControls(said(text))),
     stdin,
     stdinIsTerminal: stdin.isTTY === true,

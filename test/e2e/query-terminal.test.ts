@@ -25,6 +25,22 @@ describe("hermes chat -q at a terminal", { skip: tmuxMissing() }, () => {
     assert.equal(server.requests.length, 1);
   });
 
+  test("what the model says is never translated, what the program says is", async () => {
+    await using home = await tempHome({ "config.yaml": modelConfig(server) });
+    const env = { HERMES_LANGUAGE: "zh" };
+    server.script({ text: "Nothing changed." }, { text: "Nothing changed." });
+    for (const args of [
+      ["-z", "go"],
+      ["chat", "-q", "go"],
+    ]) {
+      await using screen = await TerminalScreen.start(args, { home, env });
+      await screen.waitFor("Nothing changed.");
+      assert.equal(await screen.exitCode(), 0);
+    }
+    await using screen = await TerminalScreen.start(["sessions", "show", "nobody"], { home, env });
+    await screen.waitFor("没有与“nobody”匹配的对话");
+  });
+
   test("a question is worded by what a yes would do, and for this one run", async (t) => {
     if (await missingBubblewrap()) return t.skip("no bubblewrap");
     await using home = await tempHome({ "config.yaml": `terminal:\n  sandbox: on\n${modelConfig(server)}` });

@@ -7,6 +7,7 @@ import { maskTree, maskValue } from "../../home/secrets.ts";
 import { backendProblem } from "../../sandbox/open.ts";
 import { skillsContext } from "../../skills/open.ts";
 import type { CliContext } from "../cli-context.ts";
+import { factLines } from "./present.ts";
 
 export function showConfigJson({ home }: CliContext): string {
   const keys = Object.fromEntries(
@@ -29,6 +30,7 @@ export async function showConfig(ctx: CliContext): Promise<string> {
   const config = home.config();
   const { terminal, display, compression } = config;
   const problem = backendProblem(home);
+  const block = blockFor(ctx);
   const blocks = [
     block("Paths", [
       ["Config", home.display(home.paths.configFile) + (home.configBroken ? "  (broken; using defaults)" : "")],
@@ -48,6 +50,7 @@ export async function showConfig(ctx: CliContext): Promise<string> {
       ["Streaming", onOff(display.streaming)],
       ["Reasoning", onOff(display.show_reasoning)],
       ["Tool feed", display.tool_progress],
+      ["Personality", display.personality],
     ]),
     block("Terminal", [
       ["Runs in", problem === null ? terminal.backend : `invalid: ${problem}`],
@@ -71,11 +74,15 @@ export async function showConfig(ctx: CliContext): Promise<string> {
 
 type Row = readonly [label: string, value: string];
 
-function block(title: string, rows: readonly Row[]): string {
-  if (rows.length === 0) return "";
-  const width = Math.max(...rows.map(([label]) => label.length)) + 2;
-  return `${title}\n${rows.map(([label, value]) => `  ${label.padEnd(width)}${value}\n`).join("")}`;
-}
+const blockFor =
+  (ctx: CliContext) =>
+  (title: string, rows: readonly Row[]): string => {
+    if (rows.length === 0) return "";
+    const width = Math.max(...rows.map(([label]) => label.length)) + 2;
+    return `${title}\n${factLines(ctx, rows, width)
+      .map((line) => `  ${line}\n`)
+      .join("")}`;
+  };
 
 function keyRows(home: CliContext["home"], group: VariableGroup): Row[] {
   return knownVariables.flatMap(({ name, secret, notUsed, ...variable }): Row[] => {

@@ -226,7 +226,7 @@ async function showStore(memory: Memory, ctx: CliContext, { target, json }: Memo
   const width = String(rows.length).length;
   for (const { n, text, written, threats } of rows) {
     const lines = text.split("\n").map((line) => " ".repeat(width + 4) + oneLine(line));
-    ctx.io.out(`\n  ${String(n).padStart(width)}  ${lines.join("\n").trimStart()}\n`);
+    ctx.io.out(`\n  ${String(n).padStart(width)}  ${lines.join("\n").trimStart()}\n`, { asIs: true });
     ctx.io.out(
       `${" ".repeat(width + 4)}— ${age(written, ctx)}${threats.length > 0 ? `, excluded from prompts: ${threats.join(", ")}` : ""}\n`,
     );

@@ -35,7 +35,7 @@ export async function runOneShot(
     },
     async present(outcome) {
       const { finalText, failed, interrupted } = outcome;
-      if (!json && finalText && !failed && !interrupted) ctx.io.out(`${finalText}\n`);
+      if (!json && finalText && !failed && !interrupted) ctx.io.out(`${finalText}\n`, { asIs: true });
       if (!json && interrupted) ctx.io.err(`hermes: ${finalText ?? "interrupted."}\n`);
       if (options.usageFile) await writeUsage(options.usageFile, outcome);
     },
@@ -95,7 +95,7 @@ export async function runTurn(
     if (input === null || signals.code !== null) return signals.code ?? 1;
     const located = pictures ? (await import("../../tools/media/user-pictures.ts")).withPaths(input, pictures) : input;
     const outcome = await answer(conversation, located, warnings, door);
-    if (options.json) ctx.io.out(`${JSON.stringify(resultJson(outcome, warnings))}\n`);
+    if (options.json) ctx.io.out(`${JSON.stringify(resultJson(outcome, warnings))}\n`, { asIs: true });
     await door.present(outcome);
     if (outcome.interrupted) return signals.code ?? 1;
     if (options.learn) await learn(conversation, door.learned);

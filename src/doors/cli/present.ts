@@ -1,16 +1,28 @@
 // How sub-commands print, ask and read their arguments.
 import { InvalidArgumentError } from "commander";
+import { said } from "../../home/language/words.ts";
 import { withoutControls } from "../../kit/strip-ansi.ts";
 import type { ScreenQuestion } from "../choice-list.ts";
 import { type CliContext, ExitError } from "../cli-context.ts";
 import { cellWidth, cut, padCells, wrapLines } from "../terminal-text.ts";
 
-export function print(ctx: Pick<CliContext, "io">, line: string): void {
-  ctx.io.out(`${line}\n`);
+export function print(ctx: Pick<CliContext, "io">, line: string, options?: { readonly asIs?: boolean }): void {
+  ctx.io.out(`${line}\n`, options);
 }
 
 export function printJson(ctx: Pick<CliContext, "io">, value: unknown): void {
-  print(ctx, JSON.stringify(value, null, 2));
+  print(ctx, JSON.stringify(value, null, 2), { asIs: true });
+}
+
+/** Names and values in two columns, for a person in his language. `width`: of the first column. */
+export function factLines(
+  ctx: Pick<CliContext, "io">,
+  facts: readonly (readonly [name: string, value: string])[],
+  width: number,
+): readonly string[] {
+  const read = (text: string) => (ctx.io.stdoutIsTerminal ? said(text) : text);
+  const cells = Math.max(width, ...facts.map(([name]) => cellWidth(read(name)) + 2));
+  return facts.map(([name, value]) => `${padCells(read(name), cells)}${read(value)}`.trimEnd());
 }
 
 /** Columns that line up; those named in `right` are numbers. */

@@ -69,7 +69,7 @@ function present(outcome: TurnOutcome, request: ChatRequest, ctx: CliContext, qu
   if (outcome.failed) return ctx.io.err(`hermes: ${text || (outcome.error ?? "the run failed")}\n`);
   if (outcome.interrupted) return ctx.io.err(`${text || "Interrupted."}\n`);
   const style = quiet ? "raw" : request.home.config().display.final_response_markdown;
-  ctx.io.out(`${style === "raw" ? text : plainMarkdown(text, ctx.io.columns)}\n`);
+  ctx.io.out(`${style === "raw" ? text : plainMarkdown(text, ctx.io.columns)}\n`, { asIs: true });
 }
 
 function farewell(outcome: TurnOutcome, { home }: CliContext): string {

@@ -1,5 +1,6 @@
 // What the sub-commands of `hermes sessions` share.
 
+import { said } from "../../home/language/words.ts";
 import { relativeTime } from "../../kit/formats.ts";
 import { findSession } from "../../sessions/session-id.ts";
 import type { SessionListItem, SessionStore } from "../../sessions/store.ts";
@@ -52,8 +53,12 @@ const preview = (width: number): Column => ({ head: "Preview", width, cut: width
 export function sessionTable(
   items: readonly SessionListItem[],
   now: number,
-  room = Number.POSITIVE_INFINITY,
+  {
+    room = Number.POSITIVE_INFINITY,
+    isRead = false,
+  }: { readonly room?: number | undefined; readonly isRead?: boolean } = {},
 ): readonly string[] {
+  const read = (text: string) => (isRead ? said(text) : text);
   const hasTitles = items.some((item) => item.title !== null);
   const wide = hasTitles ? [title, preview(40), active] : [preview(50), active, source];
   const beside = room - Math.max(...items.map(({ id }) => id.length));
@@ -61,7 +66,11 @@ export function sessionTable(
   const columns = taken <= beside ? wide : narrowColumns(beside, hasTitles);
   const line = (cell: (column: Column) => string, last: string) =>
     `${columns.map((column) => padCells(cut(cell(column), column.cut, ""), column.width)).join("")}${column(source, columns)}${last}`;
-  return [line((one) => one.head, "ID"), ...items.map((item) => line((one) => oneLine(one.text(item, now)), item.id))];
+  const cell = (one: Column, item: SessionListItem) => {
+    const text = one.text(item, now);
+    return oneLine(one === active ? read(text) : text);
+  };
+  return [line((one) => read(one.head), "ID"), ...items.map((item) => line((one) => cell(one, item), item.id))];
 }
 
 function narrowColumns(beside: number, hasTitles: boolean): readonly Column[] {

@@ -123,13 +123,13 @@ test("list fits the terminal: ids stay whole, and a pipe gets every column", () 
   ];
   for (const width of [200, 107, 106, 80, 60, 51, 40]) {
     for (const items of [rows, rows.slice(1)]) {
-      const lines = sessionTable(items, 100, width);
+      const lines = sessionTable(items, 100, { room: width });
       for (const line of lines) assert.ok(cellWidth(line) <= width, `${width}: ${line}`);
       for (const line of lines.slice(1)) assert.ok(line.endsWith(id), line);
       assert.equal(lines[0]?.includes("Last Active"), width > 50, `${width}`);
     }
   }
-  assert.match(sessionTable(rows, 100, 80)[2] ?? "", /^what is the date of today, and why {2,}just now/);
+  assert.match(sessionTable(rows, 100, { room: 80 })[2] ?? "", /^what is the date of today, and why {2,}just now/);
   assert.equal(cellWidth(sessionTable(rows, 100)[0] ?? ""), 87);
 });
 

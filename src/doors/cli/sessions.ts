@@ -14,7 +14,7 @@ import { type SessionListItem, type SessionStore, StoreError } from "../../sessi
 import type { ScreenQuestion } from "../choice-list.ts";
 import { type CliContext, ExitError } from "../cli-context.ts";
 import { cut } from "../terminal-text.ts";
-import { briefly, oneLine, positiveNumber, print, printJson } from "./present.ts";
+import { briefly, factLines, oneLine, positiveNumber, print, printJson } from "./present.ts";
 import { notFound, resolveSession, sessionJson, sessionTable } from "./session-command.ts";
 import {
   backUp,
@@ -125,7 +125,8 @@ async function list(ctx: CliContext, flags: ListFlags): Promise<void> {
   if (flags.json) return printJson(ctx, items.map(sessionJson));
   if (items.length === 0) return print(ctx, "No sessions found.");
   const room = ctx.io.stdoutIsTerminal ? ctx.io.columns : undefined;
-  for (const line of sessionTable(items, ctx.clock.now() / 1000, room)) print(ctx, line);
+  for (const line of sessionTable(items, ctx.clock.now() / 1000, { room, isRead: ctx.io.stdoutIsTerminal }))
+    print(ctx, line, { asIs: true });
 }
 
 async function browse(ctx: CliContext, flags: ListFlags): Promise<void> {
@@ -162,12 +163,12 @@ interface ShowFlags {
   readonly json?: true;
 }
 
-async function show(ctx: CliContext, text: string, flags: ShowFlags): Promise<void> {
+async function show(ctx: CliContext, wanted: string, flags: ShowFlags): Promise<void> {
   const store = await ctx.store();
-  const id = await resolveSession(store, text);
+  const id = await resolveSession(store, wanted);
   const session = await store.get(id);
   const [exported] = await Array.fromAsync(store.export({ sessionId: id }));
-  if (!session || !exported) throw notFound(text);
+  if (!session || !exported) throw notFound(wanted);
   if (flags.json) return printJson(ctx, exported);
   const tip = await store.tip(id);
   const cost =
@@ -192,8 +193,10 @@ async function show(ctx: CliContext, text: string, flags: ShowFlags): Promise<vo
     ["Continues", session.parentSessionId],
     ["Continued as", tip === id ? null : tip],
   ];
-  for (const [name, value] of facts) if (value !== null) print(ctx, `${`${name}:`.padEnd(12)}${oneLine(value)}`);
-  print(ctx, `\n${transcriptText(exported, { full: flags.full ?? false, columns: ctx.io.columns })}`);
+  const known = facts.flatMap(([name, value]) => (value === null ? [] : [[`${name}:`, oneLine(value)] as const]));
+  for (const line of factLines(ctx, known, 12)) print(ctx, line, { asIs: true });
+  const text = transcriptText(exported, { full: flags.full ?? false, columns: ctx.io.columns });
+  print(ctx, `\n${text}`, { asIs: true });
 }
 
 interface SearchFlags {
@@ -222,10 +225,10 @@ async function search(ctx: CliContext, query: string, flags: SearchFlags): Promi
   for (const { hits, rows, missing } of result.conversations) {
     const id = hits[0]?.sessionId ?? "";
     const title = (await store.get(id))?.title;
-    print(ctx, `${id}${title ? `  ${oneLine(title)}` : ""}`);
+    print(ctx, `${id}${title ? `  ${oneLine(title)}` : ""}`, { asIs: true });
     for (const hit of hits.slice(0, SHOWN_HITS)) {
       const who = `${hit.role}${hit.toolName === null ? "" : ` (${oneLine(hit.toolName)})`}`;
-      print(ctx, `  ${localMinute(hit.timestamp)}  ${who}: ${oneLine(hit.snippet)}`);
+      print(ctx, `  ${localMinute(hit.timestamp)}  ${who}: ${oneLine(hit.snippet)}`, { asIs: true });
     }
     if (rows > SHOWN_HITS) print(ctx, `  ... ${rows - SHOWN_HITS} more in this session`);
     if (missing.length > 0) print(ctx, `  without: ${missing.map(oneLine).join(", ")}`);
@@ -286,7 +289,7 @@ async function exportTo(ctx: CliContext, file: string, flags: ExportFlags): Prom
   };
   const text = renderExport(counted(), flags.format);
   if (file === "-") {
-    for await (const piece of text) ctx.io.out(piece);
+    for await (const piece of text) ctx.io.out(piece, { asIs: true });
     return;
   }
   const target = resolve(ctx.cwd, file);

@@ -1,6 +1,5 @@
 // `hermes setup` and `hermes model`: the steps of setup at a terminal.
 import type { Command } from "commander";
-import type { OpenHome } from "../../home/open.ts";
 import { hermesCommand } from "../../home/paths.ts";
 import { systemClock } from "../../kit/clock.ts";
 import { refreshFacts } from "../../llm/catalogue/published-facts.ts";
@@ -8,7 +7,7 @@ import { type CliContext, ExitError } from "../cli-context.ts";
 import { resetSettings, runSetup, SECTIONS, type Section, type Setup, workingModel } from "../setup.ts";
 import { SetupCancelled, type SetupQuestion, SetupSkipped, type SetupSurface } from "../setup-model.ts";
 import { wrapLines } from "../terminal-text.ts";
-import { confirm, wrapPrompt } from "./present.ts";
+import { confirm, factLines, wrapPrompt } from "./present.ts";
 
 interface SetupOptions {
   readonly quick?: true;
@@ -76,7 +75,7 @@ export async function setUp(ctx: CliContext, section: Section | undefined, optio
     const { saved, cancelled } = await runSetup(setup, { section, quick: options.quick });
     const all = options.reset ? ["default settings", ...saved] : saved;
     if (cancelled) throw new ExitError(1, `Setup cancelled; ${savedWords(all)}.`);
-    io.out(`\n${await nextSteps(home)}\n`);
+    io.out(`\n${await nextSteps(ctx)}\n`);
   } finally {
     surface.close();
   }
@@ -111,13 +110,15 @@ const savedWords = (saved: readonly string[]) =>
   saved.length === 0 ? "nothing was saved" : `saved: ${[...new Set(saved)].join(", ")}`;
 
 /** What works, what is missing, and what to type now. */
-async function nextSteps(home: OpenHome): Promise<string> {
-  const works = await workingModel(home);
+async function nextSteps(ctx: CliContext): Promise<string> {
+  const works = await workingModel(ctx.home);
   const first = works ? `Ready: ${works}.` : "No model connected: the built-in demo answers (it is not an AI).";
   const steps = works ? [["", "start a conversation"]] : [["setup model", "connect a model"]];
-  const rows = [...steps, ["doctor", "check everything"]].map(([args = "", what = ""]) => [hermesCommand(args), what]);
-  const width = Math.max(...rows.map(([typed = ""]) => typed.length));
-  return `${first}\nNext:\n${rows.map(([typed = "", what = ""]) => `  ${typed.padEnd(width)}  ${what}`).join("\n")}`;
+  const rows = [...steps, ["doctor", "check everything"]].map(
+    ([args = "", what = ""]) => [hermesCommand(args), what] as const,
+  );
+  const width = Math.max(...rows.map(([typed]) => typed.length)) + 2;
+  return [first, "Next:", ...factLines(ctx, rows, width).map((line) => `  ${line}`)].join("\n");
 }
 
 const byHand = () =>

@@ -111,7 +111,7 @@ async function view(name: string, file: string | undefined, ctx: CliContext): Pr
     const names = Object.values(await skillFiles(skill.dir)).flat();
     throw new ExitError(1, `Skill "${skill.name}" has no file "${safe.path}". It has: ${names.join(", ")}`);
   }
-  ctx.io.out(text.endsWith("\n") ? text : `${text}\n`);
+  ctx.io.out(text.endsWith("\n") ? text : `${text}\n`, { asIs: true });
   if (file !== undefined) return;
   ctx.io.err(`\n${ctx.home.display(skill.dir)}\n`);
   for (const path of Object.values(await skillFiles(skill.dir)).flat())

@@ -13,6 +13,7 @@ import { PROVIDERS } from "../../llm/providers/table.ts";
 import { placeOf as servedBy } from "../../llm/wire.ts";
 import { backendProblem, inspectPlace, RUNS_HERE } from "../../sandbox/open.ts";
 import type { CliContext } from "../cli-context.ts";
+import { factLines } from "./present.ts";
 
 export function define(command: Command, ctx: CliContext): void {
   command
@@ -36,9 +37,9 @@ export function define(command: Command, ctx: CliContext): void {
         ]),
       ];
       if (facts.keys.length === 0) rows.push(["Key", "none set"]);
-      ctx.io.out(`${rows.map(([name, value]) => `${name.padEnd(10)}${value}`).join("\n")}\n`);
+      for (const line of factLines(ctx, rows, 10)) ctx.io.out(`${line}\n`);
       const width = Math.max(0, ...more.map(([name]) => name.length)) + 2;
-      for (const [name, value] of more) ctx.io.out(`${name.padEnd(width)}${value}\n`);
+      for (const line of factLines(ctx, more, width)) ctx.io.out(`${line}\n`);
     });
 }
 

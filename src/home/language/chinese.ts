@@ -1,5 +1,7 @@
 // Simplified Chinese. The key is the English text as the program says it; `{name}` stands for what changes.
 import { CHINESE_CHATS } from "./chinese-chats.ts";
+import { CHINESE_CHECKS } from "./chinese-checks.ts";
+import { CHINESE_COMMAND_LINE } from "./chinese-command-line.ts";
 import { CHINESE_HELP } from "./chinese-help.ts";
 import { CHINESE_REPLIES } from "./chinese-replies.ts";
 import type { Catalogue } from "./words.ts";
@@ -394,4 +396,6 @@ export const CHINESE: Catalogue = {
   ...CHINESE_CHATS,
   ...CHINESE_HELP,
   ...CHINESE_REPLIES,
+  ...CHINESE_COMMAND_LINE,
+  ...CHINESE_CHECKS,
 };

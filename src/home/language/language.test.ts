@@ -38,6 +38,9 @@ describe("a text", () => {
     assert.equal(said("Session:  1\n  Running:  no\n"), "会话：  1\n  运行中：no\n");
     assert.equal(said("17 tools"), "17 个工具");
     assert.equal(said("these tools"), "these tools");
+    // A mark in front of a sentence, and words of ours inside of one.
+    assert.equal(said("  ✓ built-in memory only\nhermes: the prompt is empty."), "  ✓ 仅内置记忆\nhermes: 提示为空。");
+    assert.equal(said("This folder (~/just now): trusted."), "此目录（~/just now）：已信任。");
   });
 
   test("is English by default, a missing value never throws", () => {

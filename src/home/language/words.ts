@@ -49,15 +49,31 @@ export function useCatalogue(next: Catalogue): void {
   });
 }
 
+/** What may stand in front of a sentence that is in the catalogue without it. */
+const MARK = /^(?:hermes: |[✓✗⚠→] +)/;
+
 function lookUp(text: string): string | null {
-  const [, indent = "", bare = text] = /^(\s*)([\s\S]*)$/.exec(text) ?? [];
-  if (Object.hasOwn(catalogue, bare)) return indent + (catalogue[bare] ?? bare);
+  const [, indent = "", rest = ""] = /^(\s*)([\s\S]*)$/.exec(text) ?? [];
+  const [mark = ""] = MARK.exec(rest) ?? [];
+  const behind = mark === "" ? null : lookUpBare(rest.slice(mark.length));
+  const found = behind === null ? lookUpBare(rest) : mark + behind;
+  return found === null ? null : indent + found;
+}
+
+function lookUpBare(bare: string): string | null {
+  if (Object.hasOwn(catalogue, bare)) return catalogue[bare] ?? bare;
   for (const pattern of patterns) {
     const values = pattern.names.length > 0 ? match(bare, pattern) : null;
-    if (values) return indent + filled(pattern.translation, values);
+    if (values) return filled(pattern.translation, nested(values));
   }
   return null;
 }
+
+/** Places of these names hold words of ours; what people and programs named themselves is never translated. */
+const OURS: ReadonlySet<string> = new Set(["state", "what", "why"]);
+
+const nested = (values: Readonly<Record<string, string>>) =>
+  Object.fromEntries(Object.entries(values).map(([name, text]) => [name, OURS.has(name) ? said(text) : text]));
 
 /** What stands in the places, taken from left to right. */
 function match(text: string, { literals, names }: Pattern): Readonly<Record<string, string>> | null {

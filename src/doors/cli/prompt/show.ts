@@ -58,7 +58,8 @@ export async function show(flags: ShowFlags, ctx: CliContext): Promise<void> {
     return printJson(ctx, { ...shown.json, blocks });
   }
   const narrowed = flags.block !== undefined || flags.layer !== undefined;
-  if (!flags.blocks) ctx.io.out(`${narrowed ? chosen.map(({ text }) => text).join("\n\n") : shown.full}\n`);
+  if (!flags.blocks)
+    ctx.io.out(`${narrowed ? chosen.map(({ text }) => text).join("\n\n") : shown.full}\n`, { asIs: true });
   if (flags.blocks || (ctx.io.stdoutIsTerminal && !narrowed)) ctx.io.out(`${picture(shown, chosen, ctx, flags)}\n`);
 }
 
