@@ -131,8 +131,8 @@ async function runFiles(files) {
   process.env.PATH = [...pythonFolder(), process.env.PATH].join(delimiter);
   // Each module's types are stripped once, not once per process.
   process.env.NODE_COMPILE_CACHE = join(root, "node_modules", ".cache", "tests");
-  // Many tests wait for other programs: one more than there are cores keeps all of them busy.
-  const concurrency = availableParallelism() + 1;
+  // Many tests wait for other programs: more files than there are cores keep all of them busy.
+  const concurrency = availableParallelism() * 2 + 1;
   const execArgv = timed ? ["--import", join(root, "scripts", "test-batch.mjs")] : [];
   if (timed) process.env.HERMES_TEST_TIMES = timesFile;
   const events = runTests({ cwd: root, files, concurrency, execArgv, timeout: TIMEOUT_MS, signal: stop.signal });

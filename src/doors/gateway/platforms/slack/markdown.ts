@@ -109,7 +109,14 @@ function keepFences(text: string, kept: Kept): string {
 }
 
 const asCode = (code: string) =>
-  code.replace(/&(?=(?:amp|lt|gt);)/g, "&amp;").replace(/<(?=[^\s<>][^<>\n]*>)/g, "&lt;");
+  code
+    .replace(/&(?=(?:amp|lt|gt);)/g, "&amp;")
+    .split("\n")
+    .map((line) => {
+      const end = line.lastIndexOf(">");
+      return end < 0 ? line : line.slice(0, end).replace(/<(?=\S|$)/g, "&lt;") + line.slice(end);
+    })
+    .join("\n");
 
 /** `[text](address "title")`, with one level of parentheses in the address, or the address between `<` and `>`. Not images. */
 function keepLinks(text: string, kept: Kept): string {
