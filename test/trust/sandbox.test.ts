@@ -10,6 +10,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { promisify } from "node:util";
 import { missingBubblewrap, openSandbox, plant } from "../support/engines/bubblewrap.ts";
 import { withEngine } from "../support/engines/require.ts";
+import { sampleOf } from "../support/sample.ts";
 import { tellWhenDone } from "../support/trust-figures.ts";
 
 interface Row {
@@ -36,10 +37,12 @@ interface Row {
 }
 
 const text = await readFile(new URL("../fixtures/trust/sandbox.jsonl", import.meta.url), "utf8");
-const rows: readonly Row[] = text
+const all: readonly Row[] = text
   .trim()
   .split("\n")
   .map((line) => JSON.parse(line));
+// Each row is a sandbox and a repository of its own; `npm run trust` tries all of them.
+const rows = process.env.HERMES_TRUST_FIGURES ? all : sampleOf(all, 4, "ways out");
 
 const run = promisify(execFile);
 
