@@ -200,6 +200,15 @@ describe("a webhook platform with its own gateway", () => {
     assert.equal((await send("naked", SECRET)).status, 202);
     assert.equal((await send("fixed", "theirs")).status, 401);
     await until("a turn", () => model.requests.some(({ raw }) => raw.includes("Later later")));
+    const added = await typed(home, ["webhook", "subscribe", "typed", "--prompt", "Typed {n}", "--events", "failed"]);
+    assert.match(added.stdout, new RegExp(`Address: ${url}/webhooks/typed`), added.stderr);
+    const tried = await typed(home, ["webhook", "test", "typed", "--payload", '{"n": 17, "event_type": "failed"}']);
+    assert.match(tried.stdout, /^HTTP 202: {"status":"accepted","route":"typed","event":"failed"/, tried.stderr);
+    await until("its turn", () => model.requests.some(({ raw }) => raw.includes("Typed ")));
+    const unwanted = await typed(home, ["webhook", "test", "typed", "--payload", '{"event_type": "passed"}', "--json"]);
+    assert.deepEqual(JSON.parse(unwanted.stdout), { http_status: 200, status: "ignored", event: "passed" });
+    assert.equal((await typed(home, ["webhook", "remove", "typed"])).code, 0);
+    assert.equal((await send("typed", "any")).status, 404);
   });
 
   test("a port that is taken is named, and the listener comes up when it is free", async (t) => {

@@ -37,7 +37,7 @@ const HABITS: Readonly<Record<string, string>> = {
 
 /** Commands of the Python original that are not part of this version. */
 const LATER = new Set(
-  "acp api claw cron curator dashboard honcho kanban lsp proxy secrets serve slack webhook whatsapp".split(" "),
+  "acp api claw cron curator dashboard honcho kanban lsp proxy secrets serve slack whatsapp".split(" "),
 );
 
 /** One sentence, or null when the word means nothing here. */

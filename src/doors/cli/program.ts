@@ -158,6 +158,11 @@ export const SUBCOMMANDS: readonly Subcommand[] = [
   { name: "update", summary: "install the latest version", load: () => import("./update.ts") },
   { name: "usage", summary: "show tokens and cost", load: () => import("./usage.ts") },
   { name: "version", summary: "show version, runtime and install path", load: () => import("./version.ts") },
+  {
+    name: "webhook",
+    summary: "let other programs start a turn: add, list and test webhook routes",
+    load: () => import("../gateway/webhook-cli.ts"),
+  },
 ];
 
 interface CliStart {

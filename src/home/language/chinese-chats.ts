@@ -139,4 +139,52 @@ const COMMAND_LINE = {
     "还不知道任何聊天。有人发来消息或设置主频道后才会列出。",
 } as const;
 
-export const CHINESE_CHATS: Catalogue = { ...COMMANDS, ...NOTICES, ...COMMAND_LINE };
+const WEBHOOKS = {
+  "let other programs start a turn: add, list and test webhook routes":
+    "让其他程序发起一轮：添加、列出和测试 webhook 路由",
+  "let other programs start a turn: each route is an address that they call":
+    "让其他程序发起一轮：每个路由是它们调用的一个地址",
+  "add a route, or replace a subscribed one; a running gateway takes it at once":
+    "添加路由，或替换已订阅的路由；运行中的网关立即采用",
+  "the name of the route, the end of its address": "路由名称，即其地址的末尾",
+  "the message for the agent; {a.b} is a place in the payload, {__raw__} all of it":
+    "给智能体的消息；{a.b} 是载荷中的一个位置，{__raw__} 是全部载荷",
+  "events to react to, separated by commas; default all": "要响应的事件，用逗号分隔；默认全部",
+  "skills to load, separated by commas": "要加载的技能，用逗号分隔",
+  "where the answer goes: log (default), github_comment, or as in hermes send":
+    "回答送往何处：log（默认）、github_comment，或与 hermes send 相同的目标",
+  "the chat of that platform; it may be a place in the payload": "该平台上的聊天；可以是载荷中的一个位置",
+  "send the filled prompt itself; no agent, no model": "直接发送填好的提示；不用智能体，不用模型",
+  "the secret that deliveries are signed with; default: a new one": "用于给投递签名的密钥；默认新建一个",
+  "a note for yourself": "给自己的备注",
+  "list the routes of the settings and the subscribed ones": "列出设置中的路由和已订阅的路由",
+  "remove a subscribed route": "删除已订阅的路由",
+  "the name from the list": "列表中的名称",
+  "send a signed delivery to a route; exit code 0 accepted, 1 not":
+    "向路由发送带签名的投递；退出码 0 表示接受，1 表示未接受",
+  "what is sent: an object in JSON, or @FILE": "发送的内容：JSON 对象，或 @FILE",
+  "✓ The route {name} was added.": "✓ 已添加路由 {name}。",
+  "✓ The route {name} was replaced.": "✓ 已替换路由 {name}。",
+  "✓ The route {name} was removed.": "✓ 已删除路由 {name}。",
+  "Address: {url}": "地址：{url}",
+  "Secret: {secret}": "密钥：{secret}",
+  "It is shown only now; enter both where the sender asks for them.":
+    "密钥只在此时显示；请把两者填入发送方要求的位置。",
+  "Try it: hermes webhook test {name}": "试一试：hermes webhook test {name}",
+  "Webhooks are off. Enable them: hermes config set WEBHOOK_ENABLED true, then hermes gateway restart":
+    "Webhook 未启用。启用：hermes config set WEBHOOK_ENABLED true，然后 hermes gateway restart",
+  "The gateway takes no webhooks now: hermes gateway status says why.":
+    "网关目前不接收 webhook：hermes gateway status 会说明原因。",
+  "No gateway is running. Start it: hermes gateway start": "没有网关在运行。启动：hermes gateway start",
+  "No routes. Add one: hermes webhook subscribe NAME --prompt TEXT":
+    "没有路由。添加：hermes webhook subscribe NAME --prompt TEXT",
+  "The route {name} is in config.yaml: hermes config unset {key}":
+    "路由 {name} 在 config.yaml 中：hermes config unset {key}",
+  "The route does not want this event: its events or filters leave it out. Send another one with --payload.":
+    "此路由不需要该事件：它的 events 或 filters 将其排除。用 --payload 发送其他事件。",
+  "The answer goes to: {target}": "回答送往：{target}",
+  "--payload takes an object in JSON, or @FILE with one.": "--payload 需要 JSON 对象，或含有它的 @FILE。",
+  "{url} could not be called: {reason}.": "无法调用 {url}：{reason}。",
+} as const;
+
+export const CHINESE_CHATS: Catalogue = { ...COMMANDS, ...NOTICES, ...COMMAND_LINE, ...WEBHOOKS };

@@ -31,8 +31,8 @@ export const entry: PlatformEntry = {
     { name: "GITHUB_TOKEN", about: "token for comments on GitHub (github_comment)", secret: true, optional: true },
   ],
   guide:
-    "Add routes in platforms.webhook.extra.routes of config.yaml: NAME -> {events, prompt, deliver, secret}.\n" +
-    "Then give the sender the address http://HOST:PORT/webhooks/NAME and the secret of the route.",
+    "Add a route: hermes webhook subscribe NAME --events LIST --prompt TEXT\n" +
+    "Then give the sender the address and the secret that it prints. Try it: hermes webhook test NAME",
   options: ["host", "port", "secret", "routes", "rate_limit", "enabled", "github_api_url", "github_token"],
   check(option) {
     const { host, port } = addressOf(option);
