@@ -1,4 +1,5 @@
 // Commands that exist in chats: answers to questions, who one is, the home channel, the gateway itself.
+import { t } from "../home/language/words.ts";
 import type { ChatSurface, CommandContext, CommandDefinition } from "./context.ts";
 
 /** Every command here is offered where there is a chat. */
@@ -156,7 +157,7 @@ export function chatHelpLine(
 ): string {
   const plain = (word: string) => word.replaceAll("_", "-");
   const others = aliases.filter((alias) => plain(alias) !== plain(name)).map((alias) => `\`${word(alias)}\``);
-  const also = others.length > 0 ? ` (alias: ${others.join(", ")})` : "";
+  const also = others.length > 0 ? ` ${t("(alias: {names})", { names: others.join(", ") })}` : "";
   return `\`${word(name)}${argsHint ? ` ${argsHint}` : ""}\` -- ${description}${also}`;
 }
 

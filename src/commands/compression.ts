@@ -1,5 +1,7 @@
 // Commands that make a conversation shorter, and say what must not be lost.
+
 import type { CompressReport } from "../agent/compression/shortener.ts";
+import { t } from "../home/language/words.ts";
 import { tokenCount } from "../kit/formats.ts";
 import type { CommandContext, CommandDefinition } from "./context.ts";
 
@@ -56,9 +58,13 @@ function sayReport(report: CompressReport, ctx: CommandContext): void {
       const rest = report.before.tokens - report.kept.tokens - report.dropped.tokens;
       return ctx.say(
         [
-          `Now:      ${size(report.before)}${rest > 0 ? `, ${tokenCount(rest)} of them for prompt and tools` : ""}`,
-          `Kept:     ${size(report.kept)}`,
-          `Dropped:  ${size(report.dropped)}, for a summary of at most ${tokenCount(report.summaryTokens)} tokens`,
+          t("Now:      {size}", { size: size(report.before) }) +
+            (rest > 0 ? t(", {count} of them for prompt and tools", { count: tokenCount(rest) }) : ""),
+          t("Kept:     {size}", { size: size(report.kept) }),
+          t("Dropped:  {size}, for a summary of at most {count} tokens", {
+            size: size(report.dropped),
+            count: tokenCount(report.summaryTokens),
+          }),
           "Nothing was changed.",
         ].join("\n"),
       );
@@ -72,7 +78,7 @@ function sayReport(report: CompressReport, ctx: CommandContext): void {
 }
 
 const size = ({ messages, tokens }: { messages: number; tokens: number }) =>
-  `${messages} messages, about ${tokenCount(tokens)} tokens`;
+  t("{count} messages, about {tokens} tokens", { count: messages, tokens: tokenCount(tokens) });
 
 function missingLines(missing: readonly string[]): string {
   const shown = missing.slice(0, MAX_SHOWN).map((fact) => `  ${fact}`);

@@ -1,6 +1,8 @@
 // `/config`: the settings, from inside a conversation. Keys and values are completed from the schema.
+
 import { type Field, findEntry, isSection } from "../home/config/field.ts";
 import { configSchema } from "../home/config/schema.ts";
+import { t } from "../home/language/words.ts";
 import { maskTree } from "../home/secrets.ts";
 import { type CommandContext, type CommandDefinition, type CommandValues, typedWords } from "./context.ts";
 
@@ -23,7 +25,7 @@ const config: CommandDefinition = {
     const path = home.display(home.paths.configFile);
     const tree = home.configTree();
     if (home.configProblem || tree === null) {
-      const problem = home.configProblem?.message ?? "it cannot be read";
+      const problem = home.configProblem?.message ?? t("it cannot be read");
       return ctx.warn(`${path} is broken: ${problem}. Using defaults.`);
     }
     const [, key = "", value = ""] = /^(?:(?:set|get)\s+)?(\S*)\s*([\s\S]*)$/.exec(args) ?? [];

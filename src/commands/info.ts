@@ -2,7 +2,7 @@
 
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { said } from "../home/language/words.ts";
+import { said, t } from "../home/language/words.ts";
 import { versionLine } from "../home/paths.ts";
 import { type HistoryMessage, textOf } from "../llm/messages.ts";
 import type { CommandContext, CommandDefinition } from "./context.ts";
@@ -95,11 +95,11 @@ function transcriptLines(messages: readonly HistoryMessage[]): string[] {
   let number = 0;
   return messages.flatMap((message) => {
     const text = shorten(textOf(message.content));
-    if (message.role === "user") return [`${++number}. You: ${text}`];
+    if (message.role === "user") return [t("{number}. You: {text}", { number: ++number, text })];
     if (message.role === "tool") return [`     ${message.name ?? message.tool_name ?? "tool"}: ${firstLine(text)}`];
     const calls = (message.tool_calls ?? []).map((call) => call.function.name);
     return [
-      ...(text === "" ? [] : [`${++number}. Hermes: ${text}`]),
+      ...(text === "" ? [] : [t("{number}. Hermes: {text}", { number: ++number, text })]),
       ...(calls.length > 0 ? [`     [${calls.join(", ")}]`] : []),
     ];
   });

@@ -1,5 +1,6 @@
 // `/insights` and `hermes insights`: how the agent was used, in numbers.
-import { compactDuration, dollars, plural, tokenCount } from "../kit/formats.ts";
+import { said, t } from "../home/language/words.ts";
+import { compactDuration, dollars, padWide, plural, tokenCount } from "../kit/formats.ts";
 import type { InsightGroup, Insights, InsightTotals, NotableSession } from "../sessions/insights.ts";
 import type { CommandDefinition } from "./context.ts";
 
@@ -50,16 +51,36 @@ function overview(totals: InsightTotals): string {
   const unknown = totals.unknownCostSessions;
   const rows: readonly (readonly [string, string])[] = [
     ["Conversations", String(totals.sessions)],
-    ["Messages", `${totals.messages} (${totals.userMessages} from you, ${plural(totals.toolCalls, "tool call")})`],
+    [
+      "Messages",
+      t("{count} ({own} from you, {calls})", {
+        count: totals.messages,
+        own: totals.userMessages,
+        calls: said(plural(totals.toolCalls, "tool call")),
+      }),
+    ],
     ["Active time", compactDuration(totals.activeSeconds)],
     [
       "Tokens",
-      `${tokenCount(totals.inputTokens)} input, ${tokenCount(totals.cacheReadTokens)} cache read, ${tokenCount(totals.cacheWriteTokens)} cache write`,
+      t("{input} input, {read} cache read, {write} cache write", {
+        input: tokenCount(totals.inputTokens),
+        read: tokenCount(totals.cacheReadTokens),
+        write: tokenCount(totals.cacheWriteTokens),
+      }),
     ],
-    ["", `${tokenCount(totals.outputTokens)} output, of which ${tokenCount(totals.reasoningTokens)} reasoning`],
-    ["Cost", `${dollars(totals.costUsd)}${unknown > 0 ? ` + unknown (${plural(unknown, "conversation")})` : ""}`],
+    [
+      "",
+      t("{output} output, of which {reasoning} reasoning", {
+        output: tokenCount(totals.outputTokens),
+        reasoning: tokenCount(totals.reasoningTokens),
+      }),
+    ],
+    [
+      "Cost",
+      `${dollars(totals.costUsd)}${unknown > 0 ? ` ${t("+ unknown ({what})", { what: said(plural(unknown, "conversation")) })}` : ""}`,
+    ],
   ];
-  return rows.map(([name, value]) => `  ${name.padEnd(15)}${value}`).join("\n");
+  return rows.map(([name, value]) => `  ${padWide(said(name), 15)}${value}`).join("\n");
 }
 
 function groups(title: string, rows: readonly InsightGroup[]): string {

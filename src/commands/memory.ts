@@ -1,4 +1,5 @@
 // `/memory`: the agent's memory, and writes that wait for approval.
+import { t } from "../home/language/words.ts";
 import type { Memory } from "../memory/open.ts";
 import type { CommandContext, CommandDefinition } from "./context.ts";
 
@@ -97,7 +98,7 @@ const AUTOMATIC: ReadonlySet<string> = new Set(["background_review", "curator", 
 export function pendingList(writes: readonly WaitingWrite[], command: string): string {
   if (writes.length === 0) return "Nothing is pending approval.";
   const lines = writes.map(({ id, origin, summary, source }) => {
-    const after = source === undefined ? "" : ` [after text from outside: ${source}]`;
+    const after = source === undefined ? "" : ` ${t("[after text from outside: {source}]", { source })}`;
     return `  ${id}${AUTOMATIC.has(origin) ? " [auto]" : ""}${after}  ${summary}`;
   });
   return `${lines.join("\n")}\n/${command} approve ID|all applies them, /${command} reject ID|all discards them.`;

@@ -1,5 +1,8 @@
 // Commands about the prompt: what fills the window, the personality, rebuilding it.
+
 import type { Share, WindowContext, WindowUse } from "../agent/inspect-prompt.ts";
+import { said, t } from "../home/language/words.ts";
+import { padWide } from "../kit/formats.ts";
 import type { CommandContext, CommandDefinition } from "./context.ts";
 
 const MAX_LISTED = 15;
@@ -39,8 +42,15 @@ const windowContext = ({ conversation, home, clock, cwd, platform }: CommandCont
 function summary({ contextLength, free }: WindowUse, { conversation }: CommandContext): string {
   const used = contextLength - free;
   const measured = conversation.agent.lastOutcome?.lastPromptTokens ?? null;
-  const last = measured === null ? "" : ` The last request took ${figure(measured)}.`;
-  return `${conversation.target.model}: about ${figure(used)} of ${figure(contextLength)} tokens in use (${percent(used, contextLength)}).${last}`;
+  const last = measured === null ? "" : ` ${t("The last request took {count}.", { count: figure(measured) })}`;
+  return (
+    t("{model}: about {used} of {window} tokens in use ({share}).", {
+      model: conversation.target.model,
+      used: figure(used),
+      window: figure(contextLength),
+      share: percent(used, contextLength),
+    }) + last
+  );
 }
 
 /** One cell is one percent; a non-zero share has at least one. */
@@ -61,7 +71,7 @@ function legend({ categories, free, contextLength }: WindowUse): string {
     .filter(({ tokens }) => tokens > 0)
     .map(
       ({ symbol, label, tokens }) =>
-        `${symbol} ${label.padEnd(20)} ${figure(tokens).padStart(9)}  ${percent(tokens, contextLength).padStart(6)}`,
+        `${symbol} ${padWide(said(label), 20)} ${figure(tokens).padStart(9)}  ${percent(tokens, contextLength).padStart(6)}`,
     )
     .join("\n");
 }
@@ -70,7 +80,7 @@ function list(title: string, shares: readonly Share[]): readonly string[] {
   if (shares.length === 0) return [];
   const shown = shares.slice(0, MAX_LISTED).map(({ label, tokens }) => `${figure(tokens).padStart(9)}  ${label}`);
   const rest = shares.length > MAX_LISTED ? [`           and ${shares.length - MAX_LISTED} more`] : [];
-  return [[title, ...shown, ...rest].join("\n")];
+  return [[said(title), ...shown, ...rest].join("\n")];
 }
 
 async function showPrompt(block: string | undefined, ctx: CommandContext): Promise<void> {

@@ -1,5 +1,14 @@
 // Commands about this conversation.
-import { compactDuration, contextSize, dollars, exactDuration, tokenCount } from "../kit/formats.ts";
+import { said, t } from "../home/language/words.ts";
+import {
+  compactDuration,
+  contextSize,
+  dollars,
+  exactDuration,
+  padWide,
+  tokenCount,
+  wideLength,
+} from "../kit/formats.ts";
 import { type HistoryMessage, textOf } from "../llm/messages.ts";
 import type { RateLimit, RateLimits } from "../llm/usage.ts";
 import { placeOf } from "../llm/wire.ts";
@@ -134,18 +143,21 @@ export function usageTable(rows: ReadonlyMap<string, UsageTotals>, columns: numb
   const table = (most: number) => {
     const shown = COLUMNS.filter(([, , dropped]) => dropped <= most);
     const cells = [
-      ["purpose", ...shown.map(([title]) => title), "cost"],
+      [said("purpose"), ...shown.map(([title]) => said(title)), said("cost")],
       ...[...rows].map(([purpose, totals]) => [purpose, ...shown.map(([, figure]) => figure(totals)), costOf(totals)]),
     ];
-    const widths = shown.map((_, at) => Math.max(...cells.map((row) => row[at + 1]?.length ?? 0)));
-    const first = Math.max(...cells.map(([purpose = ""]) => purpose.length));
+    const widths = shown.map((_, at) => Math.max(...cells.map((row) => wideLength(row[at + 1] ?? ""))));
+    const first = Math.max(...cells.map(([purpose = ""]) => wideLength(purpose)));
     return cells.map(([purpose = "", ...figures]) =>
-      [purpose.padEnd(first), ...figures.map((text, at) => text.padStart(widths[at] ?? 0))].join("  "),
+      [
+        padWide(purpose, first),
+        ...figures.map((text, at) => " ".repeat(Math.max(0, (widths[at] ?? 0) - wideLength(text))) + text),
+      ].join("  "),
     );
   };
   for (let most = COLUMNS.length; most >= 0; most--) {
     const lines = table(most);
-    if (lines.every((line) => line.length <= columns)) return lines;
+    if (lines.every((line) => wideLength(line) <= columns)) return lines;
   }
   return table(-1);
 }
@@ -155,7 +167,11 @@ function costOf(totals: UsageTotals): string {
   if (totals.unknownCostCalls === 0) return `${dollars(totals.costUsd)} (${totals.costStatus})`;
   return totals.unknownCostCalls === totals.calls
     ? "unknown"
-    : `≥ ${dollars(totals.costUsd)} (${totals.unknownCostCalls} of ${totals.calls} calls unknown)`;
+    : t("≥ {cost} ({unknown} of {count} calls unknown)", {
+        cost: dollars(totals.costUsd),
+        unknown: totals.unknownCostCalls,
+        count: totals.calls,
+      });
 }
 
 export const SESSION_COMMANDS: readonly CommandDefinition[] = [status, usage];
@@ -171,16 +187,20 @@ const WINDOWS = [
 export function rateLimitLines(limits: RateLimits, ageSeconds: number): string[] {
   const lines = WINDOWS.flatMap(([window, label]) => {
     const limit = limits[window];
-    return limit ? [`  ${label.padEnd(19)}  ${lineOf(limit, ageSeconds)}`] : [];
+    return limit ? [`  ${padWide(said(label), 19)}  ${lineOf(limit, ageSeconds)}`] : [];
   });
   return [`Rate limits of ${limits.provider}, ${exactDuration(ageSeconds)} ago:`, ...lines];
 }
 
 function lineOf({ limit, remaining, usagePct, resetSeconds }: RateLimit, ageSeconds: number): string {
-  const left = `${remaining.toLocaleString("en-US")} of ${limit.toLocaleString("en-US")} left (${Math.round(usagePct)}% used)`;
+  const left = t("{count} of {limit} left ({share}% used)", {
+    count: remaining.toLocaleString("en-US"),
+    limit: limit.toLocaleString("en-US"),
+    share: Math.round(usagePct),
+  });
   if (resetSeconds === null) return left;
   const rest = resetSeconds - ageSeconds;
-  return `${left}, ${rest > 0 ? `resets in ${exactDuration(Math.ceil(rest))}` : "reset since"}`;
+  return `${left}, ${rest > 0 ? t("resets in {time}", { time: exactDuration(Math.ceil(rest)) }) : t("reset since")}`;
 }
 
 // The last lines of `/status`: what this conversation has been about.

@@ -1,5 +1,6 @@
 // Commands that change how the agent works and what is shown of it.
 
+import { said, t } from "../home/language/words.ts";
 import type { CommandDefinition } from "./context.ts";
 
 const yolo: CommandDefinition = {
@@ -36,7 +37,10 @@ const approvals: CommandDefinition = {
     if (word !== "" && !isApprovalMode(word)) return ctx.warn(`/approvals takes manual, smart or off, not "${args}".`);
     if (word !== "") await ctx.home.setConfigKey("approvals.mode", word);
     const { mode } = ctx.home.config().approvals;
-    ctx.say(`Approvals: ${mode}: ${APPROVAL_MODES[mode]}${word === "" ? "" : " Saved as approvals.mode."}`);
+    ctx.say(
+      t("Approvals: {mode}: {what}", { mode, what: said(APPROVAL_MODES[mode]) }) +
+        (word === "" ? "" : ` ${t("Saved as approvals.mode.")}`),
+    );
   },
 };
 

@@ -1,5 +1,6 @@
 // Commands about what the agent can do.
 
+import { t } from "../home/language/words.ts";
 import type { OpenHome } from "../home/open.ts";
 import { OutOfTime, within } from "../kit/clock.ts";
 import { plural } from "../kit/formats.ts";
@@ -94,8 +95,8 @@ async function writeToolsets(enable: boolean, names: readonly string[], ctx: Com
   const question = { platform, config: home.config(), env: (name: string) => home.env(name) };
   const edit = editToolsets({ enable, names }, question, registry);
   if ("unknown" in edit) {
-    const unknown = `Unknown toolset: ${edit.unknown.join(", ")}. Nothing was changed.`;
-    ctx.warn(`${unknown} There are: ${edit.valid.join(", ")}`);
+    const unknown = t("Unknown toolset: {name}. Nothing was changed.", { name: edit.unknown.join(", ") });
+    ctx.warn(`${unknown} ${t("There are: {names}", { names: edit.valid.join(", ") })}`);
     return null;
   }
   for (const { path, value } of edit.writes) await home.setConfigKey(path, value);
@@ -203,7 +204,7 @@ export function pluginCommands(home: OpenHome, taken: (name: string) => boolean)
   }
   return offered.map(({ name, description, argsHint, plugin, run }) => ({
     name,
-    description: description === "" ? `(plugin ${plugin})` : description,
+    description: description === "" ? t("(plugin {name})", { name: plugin }) : description,
     category: "Tools & Skills",
     argsHint,
     run: async (args, ctx) => {

@@ -2,6 +2,7 @@
 // pi-tui's own SelectList filters by the beginning of a value only and knows no check marks, no numbers and no rows of several lines.
 import { type Component, matchesKey, ProcessTerminal, TuiAltScreen } from "@earendil-works/pi-tui";
 import type { PickItem, PickOptions } from "../commands/context.ts";
+import { said, t } from "../home/language/words.ts";
 import {
   cellWidth,
   cut,
@@ -61,7 +62,9 @@ export class ChoiceList<T> implements Component {
   #at: number;
   #pause: NodeJS.Timeout | undefined;
 
-  constructor(options: ChoiceListOptions<T>) {
+  constructor(given: ChoiceListOptions<T>) {
+    // Labels are names most often; hints are words of ours.
+    const options = { ...given, choices: given.choices.map((choice) => ({ ...choice, hint: saidHint(choice.hint) })) };
     this.#options = options;
     this.#all = options.choices.map((choice, index) => ({ choice, index }));
     this.#shown = this.#all;
@@ -101,18 +104,18 @@ export class ChoiceList<T> implements Component {
       return columns ? [this.#oneLine(row, current, columns, width)] : this.#manyLines(row, current, width);
     });
     const hidden = this.#shown.length - page.length;
-    const typed = this.narrowed ? [cut(theme.dim(`  filter: ${this.#filter}`), width)] : [];
+    const typed = this.narrowed ? [cut(theme.dim(`  ${t("filter: {text}", { text: this.#filter })}`), width)] : [];
     const body = [
       ...rows,
-      ...(this.#shown.length === 0 ? [theme.dim(cut("  nothing matches", width))] : []),
-      ...(hidden > 0 ? [theme.dim(cut(`  ${hidden} more; type to search`, width))] : []),
+      ...(this.#shown.length === 0 ? [theme.dim(cut(`  ${t("nothing matches")}`, width))] : []),
+      ...(hidden > 0 ? [theme.dim(cut(`  ${t("{count} more; type to search", { count: hidden })}`, width))] : []),
     ];
     if (!this.#options.preview) return [...typed, ...body];
     // A list above a preview keeps its height while it is narrowed: nothing jumps under the eyes.
     const height = Math.min(most, this.#all.length) + (this.#all.length > most ? 1 : 0);
     const blank = new Array<string>(Math.max(0, height - body.length)).fill("");
     return [
-      ...(typed.length > 0 ? typed : [theme.dim("  type to search")]),
+      ...(typed.length > 0 ? typed : [theme.dim(cut(`  ${t("type to search")}`, width))]),
       ...body,
       ...blank,
       ...this.#previewLines(width),
@@ -273,6 +276,9 @@ export class ChoiceList<T> implements Component {
   }
 }
 
+const saidHint = (hint: Choice<unknown>["hint"]) =>
+  typeof hint === "object" ? hint.map(said) : hint === undefined ? undefined : said(hint);
+
 const searchText = <T>({ label, hint = "", search }: Choice<T>) =>
   search ?? `${label} ${typeof hint === "string" ? hint : hint.join(" ")}`;
 
@@ -310,9 +316,9 @@ export function questionPage<T>(
   });
   return {
     render: (width) => {
-      const title = wrapLines(question.title, width).map((line) => theme.bold(cut(line, width)));
+      const title = wrapLines(said(question.title), width).map((line) => theme.bold(cut(line, width)));
       titleRows = title.length;
-      return onlyStyled([...title, "", ...list.render(width), "", theme.dim(cut(question.hint, width))], width);
+      return onlyStyled([...title, "", ...list.render(width), "", theme.dim(cut(said(question.hint), width))], width);
     },
     invalidate: () => list.invalidate(),
     handleInput: (data) => {

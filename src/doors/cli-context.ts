@@ -4,7 +4,7 @@
 import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
 import type { Command } from "commander";
-import { said } from "../home/language/words.ts";
+import { said, t } from "../home/language/words.ts";
 import type { OpenHome } from "../home/open.ts";
 import type { Clock } from "../kit/clock.ts";
 import { codeOf, messageOf, UserError } from "../kit/errors.ts";
@@ -81,7 +81,7 @@ export function processIo(options: { readonly noColor: boolean }): CliIo {
       // A reader that has seen enough (`| head`) is not an error; a full disk is.
       if (codeOf(error) !== "EPIPE" && !failed) {
         failed = true;
-        other.write(`hermes: ${name} cannot be written: ${messageOf(error)}.\n`);
+        other.write(`${t("hermes: {file} cannot be written: {why}.", { file: name, why: messageOf(error) })}\n`);
       }
       // A turn that runs is ended first: its last call is booked, its answer stored.
       stopping ||= stopForGoneReader();

@@ -1,5 +1,7 @@
 // One line per finished tool call, the same in every door that shows a feed.
+
 import type { AgentEvent, SubagentEvent, ToolCallView } from "../agent/events.ts";
+import { t } from "../home/language/words.ts";
 import { pathsInPatch } from "../kit/patch-headers.ts";
 import { withoutFence } from "../prompt/fence.ts";
 import { toldToPeople } from "../safety/decision.ts";
@@ -74,7 +76,7 @@ export function feedSuffix(name: string, told: string): string | null {
     if (value.exit_code === 0) return null;
     return typeof value.error === "string" && value.error !== ""
       ? `[${short(value.error)}]`
-      : `[exit ${value.exit_code}]`;
+      : t("[exit {code}]", { code: value.exit_code });
   }
   if (name === "memory" && value.success === false && /limit|full/i.test(String(value.error))) return "[full]";
   if (typeof value.error === "string" && value.error !== "") return `[${short(value.error)}]`;
@@ -127,15 +129,18 @@ const ROWS: Readonly<Record<string, (args: Args) => FeedRow>> = {
   delegate_task: (args) => ({
     emoji: "🔀",
     verb: "delegate",
-    detail: Array.isArray(args.tasks) ? `${args.tasks.length} parallel tasks` : text(args.goal),
+    detail: Array.isArray(args.tasks) ? t("{count} parallel tasks", { count: args.tasks.length }) : text(args.goal),
   }),
 };
 
 function todoDetail(args: Args): string {
-  if (!Array.isArray(args.todos)) return "reading tasks";
+  if (!Array.isArray(args.todos)) return t("reading tasks");
   const items = args.todos as readonly { status?: unknown }[]; // rows of a validated call
-  if (args.merge === true) return `update ${items.length} task(s)`;
-  return `${items.filter((item) => item?.status === "completed").length}/${items.length} task(s)`;
+  if (args.merge === true) return t("update {count} task(s)", { count: items.length });
+  return t("{done}/{count} task(s)", {
+    done: items.filter((item) => item?.status === "completed").length,
+    count: items.length,
+  });
 }
 
 function memoryDetail(args: Args): string {

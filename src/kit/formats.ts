@@ -69,6 +69,14 @@ export function plural(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }
 
+/** Letters that take two cells of a terminal: Han, Kana, Hangul and their full-width signs. */
+const WIDE = /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]/gu;
+
+/** The cells of a short label of ours; for text of others the terminal's own measure is exact. */
+export const wideLength = (text: string) => text.length + (text.match(WIDE)?.length ?? 0);
+
+export const padWide = (text: string, cells: number) => text + " ".repeat(Math.max(0, cells - wideLength(text)));
+
 const MINUTE = 60;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;

@@ -1,5 +1,6 @@
 // `hermes setup` and `hermes model`: the steps of setup at a terminal.
 import type { Command } from "commander";
+import { said } from "../../home/language/words.ts";
 import { hermesCommand } from "../../home/paths.ts";
 import { systemClock } from "../../kit/clock.ts";
 import { refreshFacts } from "../../llm/catalogue/published-facts.ts";
@@ -182,7 +183,7 @@ class CommandLine implements SetupSurface {
       io.choose({
         title,
         hint,
-        choices,
+        choices: choices.map((choice) => ({ ...choice, label: said(choice.label) })),
         numbers: false,
         quitKey: false,
         selected: selected ?? 0,
@@ -192,7 +193,7 @@ class CommandLine implements SetupSurface {
     const [value] = taken ?? [];
     if (taken === null || value === undefined) throw this.left();
     const label = choices.find((choice) => choice.value === value)?.label ?? "";
-    io.out(`${wrapLines(title, io.columns).join("\n")}\n  ${label}\n`);
+    io.out(`${wrapLines(said(title), io.columns).join("\n")}\n  ${label}\n`);
     return value;
   }
 

@@ -1,6 +1,7 @@
 // Calls a person who looks elsewhere when the agent waits for an answer: bell, desktop notification, window title.
 
 import type { Config } from "../../home/config/schema.ts";
+import { t } from "../../home/language/words.ts";
 import type { Question } from "../../safety/decision.ts";
 import { printable } from "../terminal-text.ts";
 
@@ -34,7 +35,7 @@ export class Attention {
   call(question: Question): void {
     if (this.#isPlain) return;
     const { bell_on_question, notify_on_question, window_title } = this.#options.settings();
-    const needs = question.kind === "approval" ? "needs approval" : "has a question";
+    const needs = question.kind === "approval" ? t("needs approval") : t("has a question");
     const out: string[] = [];
     if (window_title) {
       out.push(this.#titled ? "" : PUSH_TITLE, title(`⚠ hermes – ${needs}`));

@@ -1,5 +1,6 @@
 // The diff that a file edit reports, short enough for the feed: line numbers where there is room, and in changed lines the words that
 // really differ.
+import { said } from "../../home/language/words.ts";
 import { plural } from "../../kit/formats.ts";
 import { printable, type Theme } from "../terminal-text.ts";
 
@@ -45,7 +46,7 @@ export function diffLines(diff: string, theme: Theme, width = 0): string[] {
     const gutter = width < NUMBERS_FROM ? "" : theme.dim(`${`${number ?? ""}`.padStart(digits)} `);
     return gutter + (painted[at] ?? "");
   });
-  return hidden > 0 ? [...rows, theme.dim(`... ${plural(hidden, "more line")}`)] : rows;
+  return hidden > 0 ? [...rows, theme.dim(said(`... ${plural(hidden, "more line")}`))] : rows;
 }
 
 function bounded(lines: readonly string[]): { readonly shown: readonly string[]; readonly hidden: number } {

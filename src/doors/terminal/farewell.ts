@@ -48,7 +48,9 @@ export async function sayGoodbye(conversation: OpenAgent, code: number, parts: G
 export async function tellCrash(home: OpenHome, error: unknown): Promise<void> {
   home.log.error("the screen crashed", error);
   const details = home.display(home.paths.at("logs", "errors.log"));
-  process.stderr.write(withoutControls(`hermes: ${messageOf(error)} (details: ${details})\n`));
+  process.stderr.write(
+    withoutControls(`${t("hermes: {what} (details: {file})", { what: messageOf(error), file: details })}\n`),
+  );
   await home.close();
 }
 

@@ -2,6 +2,7 @@
 
 import { isKeyRelease, type KeyId, matchesKey } from "@earendil-works/pi-tui";
 import { said } from "../../home/language/words.ts";
+import { cellWidth, padCells } from "../terminal-text.ts";
 import type { Attachments } from "./attachments.ts";
 import type { InputLine } from "./input-line.ts";
 import type { Questions } from "./questions.ts";
@@ -266,18 +267,20 @@ interface ShownKey {
 
 /** What people are told, in the order of the tasks. */
 export function shownKeys(): readonly ShownKey[] {
-  const told = KEYS.flatMap(({ task, shown, help }) => (task && shown && help ? [{ task, shown, help }] : []));
+  const told = KEYS.flatMap(({ task, shown, help }) =>
+    task && shown && help ? [{ task, shown: said(shown), help }] : [],
+  );
   return TASKS.flatMap((task) => told.filter((row) => row.task === task));
 }
 
 /** The table as text: a heading per task, keys left, what they do right. */
 export function keyHelp(): string {
   const rows = shownKeys();
-  const column = Math.max(...rows.map(({ shown }) => shown.length).filter((width) => width <= 24));
+  const column = Math.max(...rows.map(({ shown }) => cellWidth(shown)).filter((width) => width <= 24));
   const line = ({ shown, help }: ShownKey) =>
-    shown.length > column
+    cellWidth(shown) > column
       ? `  ${shown}\n  ${" ".repeat(column)}  ${said(help)}`
-      : `  ${shown.padEnd(column)}  ${said(help)}`;
+      : `  ${padCells(shown, column)}  ${said(help)}`;
   const section = (task: string) => [said(task), ...rows.filter((row) => row.task === task).map(line)].join("\n");
   return [...new Set(rows.map(({ task }) => task))].map(section).join("\n\n");
 }

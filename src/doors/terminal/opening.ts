@@ -33,7 +33,7 @@ export async function tellUpdate(request: ChatRequest, transcript: Transcript): 
   if (available !== null)
     transcript.dim(
       t("A newer version is available: {version}. Get it with: {command}", {
-        version: available,
+        version: said(available),
         command: hermesCommand("update"),
       }),
     );
@@ -42,7 +42,7 @@ export async function tellUpdate(request: ChatRequest, transcript: Transcript): 
 function showRecap(conversation: OpenAgent, transcript: Transcript, display: Config["display"]): void {
   const { resumed, history } = conversation;
   if (!resumed) return;
-  const origin = resumed.continuationOf ? ` (continuation of ${resumed.continuationOf})` : "";
+  const origin = resumed.continuationOf ? ` ${t("(continuation of {id})", { id: resumed.continuationOf })}` : "";
   transcript.dim(`resumed ${resumed.title ?? resumed.id}${origin}, ${plural(history.length, "message")}`);
   if (display.resume_display === "minimal") return;
   const { entries, olderExchanges } = recap(history, {

@@ -282,11 +282,14 @@ export class Questions {
 
   #countdown(width: number): string[] {
     const { expiresAt = null, otherwise = "" } = this.#shown ?? {};
-    const more = this.#waiting.length > 0 ? `${this.#waiting.length} more to answer` : "";
+    const more = this.#waiting.length > 0 ? t("{count} more to answer", { count: this.#waiting.length }) : "";
     const left =
       expiresAt === null
         ? ""
-        : `${Math.max(0, Math.ceil((expiresAt - this.#options.now()) / 1000))}s left, ${otherwise}`;
+        : t("{seconds}s left, {otherwise}", {
+            seconds: Math.max(0, Math.ceil((expiresAt - this.#options.now()) / 1000)),
+            otherwise: said(otherwise),
+          });
     const text = [left, more].filter((part) => part !== "").join(" · ");
     return text === "" ? [] : [this.#options.theme.dim(cut(`  ${text}`, width))];
   }

@@ -1,4 +1,5 @@
 // `/setup`: the steps of setup between the transcript and the input line, without leaving the screen.
+import { said } from "../../home/language/words.ts";
 import { hermesCommand } from "../../home/paths.ts";
 import { runSetup, SECTIONS } from "../setup.ts";
 import { type SetupQuestion, SetupSkipped, type SetupSurface } from "../setup-model.ts";
@@ -44,13 +45,13 @@ function surfaceOf({ questions, transcript, warn }: SurfaceParts): SetupSurface 
     warn: (text) => warn(text),
     async pick<T>({ title, choices, selected }: SetupQuestion<T>): Promise<T> {
       // In boxes, because null is a value here and means "left" there.
-      const boxed = choices.map((choice) => ({ ...choice, value: { value: choice.value } }));
+      const boxed = choices.map((choice) => ({ ...choice, label: said(choice.label), value: { value: choice.value } }));
       const taken = await questions.pick(title, boxed, { filter: true, numbers: false, selected: selected ?? 0 });
       if (taken === null) throw new SetupSkipped();
       return taken.value;
     },
     async ask(prompt, { hidden = false } = {}) {
-      const typed = await questions.type(prompt.replace(/:\s*$/, ""), { hidden });
+      const typed = await questions.type(said(prompt.trim()).replace(/[:：]\s*$/, ""), { hidden });
       if (typed === null) throw new SetupSkipped();
       return typed;
     },

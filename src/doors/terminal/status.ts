@@ -199,7 +199,9 @@ function costText(totals: SessionTotals | null): string {
   if (totals === null || totals.apiCalls === 0) return "$0.00";
   if (totals.costStatus === "included") return t("included");
   if (totals.costUsd === null) return t("cost unknown");
-  return totals.costStatus === "unknown" ? `≥ ${dollars(totals.costUsd)} (partly unknown)` : dollars(totals.costUsd);
+  return totals.costStatus === "unknown"
+    ? t("≥ {cost} (partly unknown)", { cost: dollars(totals.costUsd) })
+    : dollars(totals.costUsd);
 }
 
 const sum = (...counts: (number | null)[]) => counts.reduce<number>((total, count) => total + (count ?? 0), 0);

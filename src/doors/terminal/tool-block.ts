@@ -1,5 +1,7 @@
 // A finished call in the transcript: its line, and below it, when it is open, what it was given and what it found.
+
 import type { AgentEvent } from "../../agent/events.ts";
+import { said } from "../../home/language/words.ts";
 import { plural } from "../../kit/formats.ts";
 import { feedLine, feedSuffix } from "../feed.ts";
 import { cut, type Theme, wrapLines } from "../terminal-text.ts";
@@ -56,7 +58,7 @@ function bounded(rows: readonly string[], theme: Theme): readonly string[] {
   const between = rows.length - head - tail;
   return [
     ...rows.slice(0, head),
-    theme.dim(`… ${plural(between, "more line")}; Ctrl+O shows them`),
+    theme.dim(said(`… ${plural(between, "more line")}; Ctrl+O shows them`)),
     ...rows.slice(-tail),
   ];
 }

@@ -356,7 +356,7 @@ export function userEcho(text: string, shown: { readonly first_lines: number; re
   const between = count - shown.first_lines - last.length;
   return [
     ...head.slice(0, shown.first_lines).map(shorten),
-    ...(between > 0 ? [`... ${plural(between, "more line")} ...`] : []),
+    ...(between > 0 ? [said(`... ${plural(between, "more line")} ...`)] : []),
     ...last.map(shorten),
   ].join("\n");
 }

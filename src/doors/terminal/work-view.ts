@@ -1,9 +1,11 @@
 // What is seen of the work besides the transcript: the end of a running command's output, the open tasks, and the window on finished
 // calls and thinking.
+
 import type { Component } from "@earendil-works/pi-tui";
 import type { BackgroundReport } from "../../agent/background.ts";
 import type { AgentEvent } from "../../agent/events.ts";
 import type { OpenAgent } from "../../agent/opened.ts";
+import { t } from "../../home/language/words.ts";
 import { type HistoryMessage, textOf } from "../../llm/messages.ts";
 import { cut, printable, type Theme } from "../terminal-text.ts";
 import type { Page } from "./inspector.ts";
@@ -174,7 +176,9 @@ export class TodoPanel implements Component {
     const from = Math.max(0, Math.min(next - 1, this.#items.length - TODO_ROWS));
     const rows = this.#items.slice(from, from + TODO_ROWS);
     const more = this.#items.length - rows.length;
-    const head = `Tasks ${done}/${this.#items.length}${more > 0 ? ` · ${more} more` : ""}`;
+    const head =
+      t("Tasks {done}/{count}", { done, count: this.#items.length }) +
+      (more > 0 ? ` · ${t("{count} more", { count: more })}` : "");
     return ["", this.#theme.dim(cut(head, width)), ...rows.map((item) => cut(this.#row(item), width))];
   }
 

@@ -43,24 +43,12 @@ const COMMON = {
 } as const;
 
 const SETUP = {
-  "Welcome to Hermes. What do you want to set up?": "欢迎使用 Hermes。想设置什么？",
   Speech: "语音",
   Chats: "聊天",
-  "Telegram, Discord, Slack and others": "Telegram、Discord、Slack 等",
-  "model, speech, terminal, chats, tools, agent; Esc skips a step": "模型、语音、终端、聊天、工具、代理；Esc 跳过一步",
   "Skipped: {section}.": "已跳过：{section}。",
-  "Nothing is missing.": "没有缺少的设置。",
-  "Which service turns text into speech?": "用哪个服务把文字变成语音？",
-  "A server of your own": "自己的服务器",
-  "OpenAI-compatible, by URL": "兼容 OpenAI，填写 URL",
-  "remove the setting": "删除此设置",
   "needs {name}": "需要 {name}",
-  "not set": "未设置",
-  "✓ No speech service is set.": "✓ 没有设置语音服务。",
-  "✓ {name} speaks. The first use will show whether it works.": "✓ 由 {name} 朗读。首次使用时可知是否有效。",
   "API key for {name} (not shown; Enter = keep {variable}):": "{name} 的 API 密钥（不显示；Enter = 保留 {variable}）：",
   "API key for {name} (not shown):": "{name} 的 API 密钥（不显示）：",
-  "Connect chats in a shell: {command}": "请在 shell 中连接聊天：{command}",
   "Toolsets unchanged.": "工具集没有变化。",
   "✓ Model list updated.": "✓ 模型列表已更新。",
   "hermes model needs a terminal. Without one:": "hermes model 需要终端。没有终端时：",
@@ -69,7 +57,6 @@ const SETUP = {
     "恢复 {file} 的默认设置吗？密钥、对话和记忆会保留。[y/N]",
   "✓ {file} restored to defaults; the old one is saved next to it as config.yaml.bak.*":
     "✓ {file} 已恢复默认；旧文件保存在旁边：config.yaml.bak.*",
-  "Ready: {what}.": "已就绪：{what}。",
   "Next:": "接下来：",
   "start a conversation": "开始对话",
   "connect a model": "连接模型",
@@ -82,6 +69,29 @@ const SETUP = {
   "{count} more: type part of the name": "另有 {count} 项：输入名称的一部分",
   "Number or name:": "编号或名称：",
   "There is no {word}.": "没有 {word}。",
+} as const;
+
+const SCREEN = {
+  sandboxed: "沙盒中",
+  "sandboxed, look only": "沙盒中，仅查看",
+  "cancelled by the user": "已由用户取消",
+  "stopped by the user": "已由用户停止",
+  "your own": "自定义",
+  "Web search and page text": "网页搜索和网页文本",
+  "A real browser": "真正的浏览器",
+  "Shell commands and background processes": "Shell 命令和后台进程",
+  "Read, write, patch and search files": "读取、写入、修改和搜索文件",
+  "Scripts that call tools": "调用工具的脚本",
+  "Look at images": "查看图片",
+  "Make images": "生成图片",
+  Speak: "朗读",
+  "Skills the agent uses and writes": "代理使用和编写的技能",
+  "Task list": "任务列表",
+  "Notes that outlive a session": "跨对话保留的笔记",
+  "Search of past conversations": "搜索过去的对话",
+  "Questions to the user": "向用户提问",
+  "Sub-agents": "子代理",
+  "Messages to chats": "向聊天发送消息",
 } as const;
 
 const SESSIONS = {
@@ -257,4 +267,12 @@ const TOOLS = {
   "No approval to revoke.": "没有可撤回的批准。",
 } as const;
 
-export const CHINESE_COMMAND_LINE: Catalogue = { ...COMMON, ...SETUP, ...SESSIONS, ...KEYS, ...HOME, ...TOOLS };
+export const CHINESE_COMMAND_LINE: Catalogue = {
+  ...COMMON,
+  ...SETUP,
+  ...SCREEN,
+  ...SESSIONS,
+  ...KEYS,
+  ...HOME,
+  ...TOOLS,
+};

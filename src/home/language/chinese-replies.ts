@@ -2,6 +2,13 @@
 import type { Catalogue } from "./words.ts";
 
 const CONVERSATION = {
+  "Now:      {size}": "现在：    {size}",
+  "Kept:     {size}": "保留：    {size}",
+  ", {count} of them for prompt and tools": "，其中提示和工具 {count}",
+  "{number}. You: {text}": "{number}. 你：{text}",
+  "{number}. Hermes: {text}": "{number}. Hermes：{text}",
+  "(alias: {names})": "（别名：{names}）",
+  "(continuation of {id})": "（{id} 的延续）",
   "1 message and its answers": "1 条消息及其回答",
   "{count} messages and their answers": "{count} 条消息及其回答",
   "Nothing to restore in {folder}.": "{folder} 中没有可恢复的内容。",
@@ -55,6 +62,19 @@ const CONVERSATION = {
 } as const;
 
 const SETTINGS = {
+  "it cannot be read": "无法读取",
+  "{what} Nothing was saved.": "{what} 没有保存。",
+  "/details {section} takes {modes} or reset. Now: {mode}.": "/details {section} 接受 {modes} 或 reset。当前：{mode}。",
+  "Tool calls: {what}.": "工具调用：{what}。",
+  "Thinking: {what}.": "思考：{what}。",
+  "(broken entry)": "（条目有错误）",
+  "Saved as approvals.mode.": "已保存为 approvals.mode。",
+  '/context takes nothing, "all" or "prompt [block]", not "{args}".':
+    "/context 可不带参数，或带“all”、“prompt [block]”，而不是“{args}”。",
+  "Skills in the index": "索引中的技能",
+  Files: "文件",
+  "The last request took {count}.": "上一个请求用了 {count}。",
+  "{model}: about {used} of {window} tokens in use ({share}).": "{model}：{window} token 中约已用 {used}（{share}）。",
   "Enter stops the running turn and sends the new message.": "Enter 停止当前轮次并发送新消息。",
   "Enter queues the message until the turn ends.": "Enter 将消息排队到本轮结束。",
   "Enter sends the message along with the next tool result.": "Enter 随下一个工具结果发送消息。",
@@ -122,6 +142,27 @@ const SETTINGS = {
 } as const;
 
 const MODELS = {
+  "Keep {model}": "保留 {model}",
+  "≥ {cost} ({unknown} of {count} calls unknown)": "≥ {cost}（{count} 次调用中 {unknown} 次未知）",
+  "{count} of {limit} left ({share}% used)": "剩余 {count} / {limit}（已用 {share}%）",
+  "resets in {time}": "{time} 后重置",
+  "reset since": "已重置",
+  "{count} ({own} from you, {calls})": "{count}（你的 {own} 条，{calls}）",
+  "{input} input, {read} cache read, {write} cache write": "输入 {input}，缓存读取 {read}，缓存写入 {write}",
+  "{output} output, of which {reasoning} reasoning": "输出 {output}，其中思考 {reasoning}",
+  "+ unknown ({what})": "+ 未知（{what}）",
+  "1 conversation": "1 个对话",
+  "{count} conversations": "{count} 个对话",
+  "1 tool call": "1 次工具调用",
+  "{count} tool calls": "{count} 次工具调用",
+  purpose: "用途",
+  calls: "调用",
+  input: "输入",
+  output: "输出",
+  reasoning: "思考",
+  cost: "费用",
+  "{count} new commits": "{count} 个新提交",
+  "1 new commit": "1 个新提交",
   "Still using {model} ({provider}).": "仍在使用 {model}（{provider}）。",
   "Could not check whether the model {name} exists: {why}": "无法确认模型 {name} 是否存在：{why}",
   '{url} does not list a model "{name}". /model lists its models; /model {again} --anyway uses it anyway.':
@@ -167,6 +208,20 @@ const MODELS = {
 } as const;
 
 const TOOLS_AND_SKILLS = {
+  "{name} cannot be read: {why}": "无法读取 {name}：{why}",
+  "1 write waits for you: /memory pending": "1 项写入等待你批准：/memory pending",
+  "{count} writes wait for you: /memory pending": "{count} 项写入等待你批准：/memory pending",
+  "[after text from outside: {source}]": "[此前读取了外部文本：{source}]",
+  "✗ {id}  {what} It is still pending.": "✗ {id}  {what} 仍待批准。",
+  "1 skill command": "1 个技能命令",
+  "{count} skill commands": "{count} 个技能命令",
+  "Nothing to change: {names} is already enabled.": "没有变化：{names} 已启用。",
+  "Nothing to change: {names} are already enabled.": "没有变化：{names} 已启用。",
+  "Nothing to change: {names} is already disabled.": "没有变化：{names} 已禁用。",
+  "Nothing to change: {names} are already disabled.": "没有变化：{names} 已禁用。",
+  "Unknown toolset: {name}. Nothing was changed.": "未知工具集：{name}。没有更改。",
+  "There are: {names}": "可用：{names}",
+  "(plugin {name})": "（插件 {name}）",
   "Memory is off in this conversation.": "本次对话中记忆已关闭。",
   "Unknown: /memory {verb}. Use show, pending, approve ID|all, reject ID|all, approval on|off.":
     "未知：/memory {verb}。可用 show、pending、approve ID|all、reject ID|all、approval on|off。",
@@ -265,6 +320,9 @@ const TOOLS_AND_SKILLS = {
 } as const;
 
 const SETUP = {
+  "API key for {name} (not shown; Enter = no key needed):": "{name} 的 API 密钥（不显示；Enter = 不需要密钥）：",
+  "✓ Commands run in a container.": "✓ 命令在容器中运行。",
+  "✓ Commands run on {host}.": "✓ 命令在 {host} 上运行。",
   "Nothing is missing.": "什么都不缺。",
   "model, speech, terminal, chats, tools, agent; Esc skips a step": "模型、语音、终端、聊天、工具、代理；Esc 跳过一步",
   "Skipped: {names}.": "已跳过：{names}。",
@@ -349,6 +407,29 @@ const SETUP = {
 } as const;
 
 const PARTS = {
+  "hermes: {file} cannot be written: {why}.": "hermes：无法写入 {file}：{why}。",
+  "Alt+Enter, Ctrl+J, or \\ at the end of the line": "Alt+Enter、Ctrl+J，或行末的 \\",
+  "Up, Down": "Up、Down",
+  "Ctrl+G, or Ctrl+X Ctrl+E": "Ctrl+G，或 Ctrl+X Ctrl+E",
+  "[exit {code}]": "[退出码 {code}]",
+  "{count} parallel tasks": "{count} 个并行任务",
+  "reading tasks": "读取任务",
+  "update {count} task(s)": "更新 {count} 个任务",
+  "{done}/{count} task(s)": "{done}/{count} 个任务",
+  "{what} Its path is sent instead.": "{what} 改为发送其路径。",
+  "has a question": "有问题要问",
+  "... 1 more line": "... 另有 1 行",
+  "... {count} more lines": "... 另有 {count} 行",
+  "... 1 more line ...": "... 另有 1 行 ...",
+  "... {count} more lines ...": "... 另有 {count} 行 ...",
+  "… 1 more line; Ctrl+O shows them": "… 另有 1 行；Ctrl+O 显示",
+  "… {count} more lines; Ctrl+O shows them": "… 另有 {count} 行；Ctrl+O 显示",
+  "hermes: {what} (details: {file})": "hermes：{what}（详情：{file}）",
+  "{seconds}s left, {otherwise}": "剩余 {seconds} 秒，{otherwise}",
+  "it is larger than 100 KB": "大于 100 KB",
+  "≥ {cost} (partly unknown)": "≥ {cost}（部分未知）",
+  "Tasks {done}/{count}": "任务 {done}/{count}",
+  "{count} more": "另有 {count} 项",
   "filter: {text}": "筛选：{text}",
   "nothing matches": "没有匹配项",
   "{count} more; type to search": "另有 {count} 项；输入以搜索",
