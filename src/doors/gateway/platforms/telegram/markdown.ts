@@ -36,7 +36,7 @@ const bold = (text: string) => `*${inlineText(text.replaceAll("**", "").trim())}
 // Fenced code.
 
 function codeAt(lines: readonly string[], at: number): Block | null {
-  const [, marks, language = ""] = /^[ \t]*(`{3,}|~{3,})[ \t]*([^\s`]*)[^`]*$/.exec(lines[at] ?? "") ?? [];
+  const [, marks, language = ""] = /^[ \t]*(`{3,}|~{3,})\s*([^\s`]*)[^`]*$/.exec(lines[at] ?? "") ?? [];
   if (marks === undefined) return null;
   const isEnd = (line: string) => {
     const trimmed = line.trim();
@@ -187,7 +187,9 @@ function inlineText(line: string): string {
       LINK.lastIndex = at;
       const [whole, label = "", address = ""] = LINK.exec(line) ?? [];
       const url = address.replace(/^<|>$/g, "");
-      if (whole !== undefined) put(at, at + whole.length, `[${inlineText(label)}](${escapeUrl(url)})`);
+      // Telegram drops a link without a visible letter, and makes one of a bare address.
+      const link = label.trim() === "" ? escapeText(url) : `[${inlineText(label)}](${escapeUrl(url)})`;
+      if (whole !== undefined) put(at, at + whole.length, link);
       at += whole?.length ?? 1;
       continue;
     }
