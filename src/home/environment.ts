@@ -6,7 +6,8 @@ import { join } from "node:path";
 import { codeOf } from "../kit/errors.ts";
 import { writeFileAtomic } from "../kit/files.ts";
 import { withLock } from "./lock.ts";
-import { ConfigError, FileStamp, type HomePaths } from "./paths.ts";
+import { FileStamp } from "./looks.ts";
+import { ConfigError, type HomePaths } from "./paths.ts";
 
 interface EnvironmentOptions {
   readonly paths: HomePaths;

@@ -7,7 +7,8 @@ import { isWithin, writeFileAtomic } from "../kit/files.ts";
 import { isRecord, parseJson } from "../kit/json.ts";
 import { lazy } from "../kit/lazy.ts";
 import { linkedWorktree } from "./git-pointer.ts";
-import { type HomePaths, realPathNow } from "./paths.ts";
+import { FileStamp, realPathNow } from "./looks.ts";
+import type { HomePaths } from "./paths.ts";
 
 /** What was decided about a folder and everything below it. */
 interface FolderEntry {
@@ -33,10 +34,13 @@ export interface FolderStanding {
 export class FolderTrust {
   readonly #paths: HomePaths;
   readonly #osHome: string;
+  readonly #stamp: FileStamp;
+  #read: { readonly of: string; readonly entries: readonly FolderEntry[] } | null = null;
 
   constructor(paths: HomePaths, osHome: string) {
     this.#paths = paths;
     this.#osHome = osHome;
+    this.#stamp = new FileStamp(this.file);
   }
 
   get file(): string {
@@ -45,6 +49,12 @@ export class FolderTrust {
 
   /** Sorted by path. A file that cannot be read trusts nobody. */
   list(): readonly FolderEntry[] {
+    const of = this.#stamp.fresh();
+    if (this.#read?.of !== of) this.#read = { of, entries: this.#readList() };
+    return this.#read.entries;
+  }
+
+  #readList(): readonly FolderEntry[] {
     const read = parseJson(textOf(this.file));
     if (!isRecord(read)) return [];
     return Object.entries(read)

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { chmodSync, existsSync, mkdirSync, rmdirSync, statSync, writeFileSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
 import { describe, test } from "node:test";
 import { homeUsers } from "../../test/support/home-users.ts";
 import { NEW_CONFIG } from "./config/schema.ts";
@@ -144,7 +145,7 @@ describe(".env", () => {
   test("a key added by another process is found, and a reload counts what changed", async () => {
     const me = user({ ".hermes/.env": "A=1\nB=2\n" });
     const home = await me.open({ env: { B: "process" } });
-    writeFileSync(me.at(".hermes/.env"), "A=9\nNEW=3\n");
+    await writeFile(me.at(".hermes/.env"), "A=9\nNEW=3\n");
     assert.equal(home.env("NEW"), "3");
     assert.deepEqual(home.reloadEnv(), { set: 2, removed: 1 });
     assert.deepEqual(["A", "B", "NEW"].map(home.env), ["9", "process", "3"]);

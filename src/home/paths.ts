@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, realpathSync, statSync } from "node:fs";
+import { existsSync, mkdirSync } from "node:fs";
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { codeOf, UserError } from "../kit/errors.ts";
@@ -84,40 +84,6 @@ export function profileOf(dir: string, root: string): string {
 export function displayPath(path: string, osHome = ""): string {
   if (osHome === "" || !isWithin(path, osHome)) return path;
   return path === osHome ? "~" : join("~", relative(osHome, path));
-}
-
-/** Where a path leads, without a thread that has to be waited for; null when it leads nowhere. For folders that decide about others. */
-export function realPathNow(path: string): string | null {
-  try {
-    return realpathSync.native(path);
-  } catch {
-    return null;
-  }
-}
-
-/** Tells one state of a file from another. Questions that follow each other without a pause share a look. */
-export class FileStamp {
-  readonly #path: string;
-  #seen: string | null = null;
-
-  constructor(path: string) {
-    this.#path = path;
-  }
-
-  /** Empty when nothing is there. */
-  now(): string {
-    return this.#seen ?? this.fresh();
-  }
-
-  fresh(): string {
-    const found = statSync(this.#path, { throwIfNoEntry: false, bigint: true });
-    if (this.#seen === null)
-      queueMicrotask(() => {
-        this.#seen = null;
-      });
-    this.#seen = found ? `${found.isFile()}:${found.mtimeNs}:${found.size}:${found.ino}` : "";
-    return this.#seen;
-  }
 }
 
 /** With its parents, step by step: Node's own recursive mkdir never ends below a place like /proc, where every new name is "no such file". */

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { isMapping } from "./config/decode.ts";
 import type { Config } from "./config/schema.ts";
-import { FileStamp } from "./paths.ts";
+import { FileStamp } from "./looks.ts";
 
 /** Shorter values are words, not secrets, and masking them would garble ordinary text. */
 const MIN_LENGTH = 8;

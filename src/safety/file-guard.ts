@@ -1,7 +1,7 @@
 // Which files the agent may read and write. Rules hold for the path as written and for where its links lead.
 
 import { basename, join, sep } from "node:path";
-import { realPathNow } from "../home/paths.ts";
+import { realPathNow } from "../home/looks.ts";
 import { isWithin } from "../kit/files.ts";
 import { lazy } from "../kit/lazy.ts";
 import { expandPath, followLinks, resolveLinks } from "./paths.ts";

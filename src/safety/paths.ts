@@ -2,6 +2,7 @@
 
 import { lstat, readlink, realpath } from "node:fs/promises";
 import { basename, dirname, isAbsolute, join, type posix, resolve } from "node:path";
+import { realPathNow } from "../home/looks.ts";
 import { codeOf, UserError } from "../kit/errors.ts";
 
 /** A part that is exactly `..`; `a/..b` and `...` are fine. */
@@ -34,7 +35,7 @@ const MAX_HOPS = 40;
 export async function followLinks(path: string): Promise<string[]> {
   const hops = [resolve(path)];
   // Most paths have no links in them, and one look at the whole tells.
-  if ((await realpath(path).catch(() => null)) === hops[0]) return hops;
+  if (realPathNow(path) === hops[0]) return hops;
   for (;;) {
     const current = hops.at(-1) ?? path;
     const real = join(await realDirectory(dirname(current)), basename(current));

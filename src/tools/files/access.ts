@@ -2,6 +2,7 @@
 
 import { constants } from "node:fs";
 import { type FileHandle, open, readdir, rename, rm, stat } from "node:fs/promises";
+import { factsNow, readSmallNow } from "../../home/looks.ts";
 import { codeOf, messageOf, UserError } from "../../kit/errors.ts";
 import {
   makeDirectories,
@@ -21,7 +22,7 @@ const AT_ONCE = 64;
 export const localFiles: EnvironmentFiles = {
   async facts(path) {
     try {
-      const found = await stat(path, { bigint: true });
+      const found = factsNow(path);
       return {
         type: found.isFile() ? "file" : found.isDirectory() ? "directory" : "other",
         size: Number(found.size),
@@ -86,7 +87,10 @@ export const localFiles: EnvironmentFiles = {
 export const checkedFiles: EnvironmentFiles = {
   ...localFiles,
   async *chunks(path, signal) {
-    yield* chunksOf(path, await openRealFile(path), signal);
+    signal?.throwIfAborted();
+    const small = readSmallNow(path);
+    if (small) yield small;
+    else yield* chunksOf(path, await openRealFile(path), signal);
   },
   read: (path) => readWhole(checkedFiles.chunks(path)),
   write: writeRealFile,

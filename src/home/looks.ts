@@ -1,0 +1,112 @@
+// Looks at files that take less time than waking a thread for them. Questions of one turn of the event loop share a look: nothing that was
+// waited for can have changed an answer in between.
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  lstatSync,
+  openSync,
+  readlinkSync,
+  readSync,
+  realpathSync,
+  statSync,
+} from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
+
+let turn = 0;
+let counting = false;
+
+/** Another number in each turn of the event loop in which somebody asks. */
+function loopTurn(): number {
+  if (!counting) {
+    counting = true;
+    setImmediate(() => {
+      counting = false;
+      turn++;
+    });
+  }
+  return turn;
+}
+
+/** Tells one state of a file from another. */
+export class FileStamp {
+  readonly #path: string;
+  #seen = "";
+  #turn = -1;
+
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  /** Empty when nothing is there. */
+  now(): string {
+    return this.#turn === loopTurn() ? this.#seen : this.fresh();
+  }
+
+  fresh(): string {
+    const found = statSync(this.#path, { throwIfNoEntry: false, bigint: true });
+    this.#turn = loopTurn();
+    this.#seen = found ? `${found.isFile()}:${found.mtimeNs}:${found.size}:${found.ino}` : "";
+    return this.#seen;
+  }
+}
+
+/** Paths without links, of this turn. */
+let plain = new Set<string>();
+let plainOf = -1;
+
+/** Where a path leads; null when it leads nowhere. */
+export function realPathNow(path: string): string | null {
+  const now = loopTurn();
+  if (plainOf !== now) plain = new Set();
+  plainOf = now;
+  try {
+    if (plain.has(path) || isPlainBelow(path)) return path;
+    const real = realpathSync.native(path);
+    // Every folder on such a way is its own real path too.
+    if (real === path) for (let at = path; !plain.has(at) && dirname(at) !== at; at = dirname(at)) plain.add(at);
+    return real;
+  } catch {
+    return null;
+  }
+}
+
+/** Below a folder that was looked at, each further step takes one look. Elsewhere than on Linux a name may be written in several ways. */
+function isPlainBelow(path: string): boolean {
+  if (process.platform !== "linux" || plain.size === 0 || resolve(path) !== path) return false;
+  const steps: string[] = [];
+  let at = path;
+  for (; !plain.has(at); at = dirname(at)) {
+    if (dirname(at) === at) return false;
+    steps.push(basename(at));
+  }
+  for (const step of steps.reverse()) {
+    at = join(at, step);
+    const found = lstatSync(at, { throwIfNoEntry: false });
+    if (!found || found.isSymbolicLink()) return false;
+    plain.add(at);
+  }
+  return true;
+}
+
+export const factsNow = (path: string) => statSync(path, { bigint: true });
+
+const SMALL = 64 * 1024;
+
+/** The bytes of a small regular file at a path without links; null for everything else, which is to be opened with more care. */
+export function readSmallNow(path: string): Buffer | null {
+  if (process.platform !== "linux") return null; // only there a handle shows where it leads
+  let file: number | undefined;
+  try {
+    file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
+    const found = fstatSync(file);
+    const { size } = found;
+    if (!found.isFile() || size === 0 || size > SMALL || readlinkSync(`/proc/self/fd/${file}`) !== path) return null;
+    const bytes = Buffer.allocUnsafe(size);
+    return bytes.subarray(0, readSync(file, bytes, 0, size, 0));
+  } catch {
+    return null; // opening it with more care says what is wrong
+  } finally {
+    if (file !== undefined) closeSync(file);
+  }
+}
