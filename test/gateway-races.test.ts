@@ -36,11 +36,12 @@ for (const mode of ["interrupt", "queue", "steer"])
     });
     const running = new Map<string, number>();
     const together: string[] = [];
-    answerTurns(model, async ({ body }) => {
+    answerTurns(model, async ({ body, clientLeft }) => {
       const chat = /DM with (chat\d+)/.exec(String(body.messages[0].content))?.[1] ?? "?";
       running.set(chat, (running.get(chat) ?? 0) + 1);
       if ((running.get(chat) ?? 0) > 1) together.push(chat);
-      await sleep(Math.random() * 40);
+      // A turn that was interrupted has hung up; the next one may begin at once.
+      await Promise.race([sleep(Math.random() * 40), clientLeft]);
       running.set(chat, (running.get(chat) ?? 0) - 1);
       const last = [...body.messages].reverse().find(({ role }: { role: string }) => role === "user");
       return {
