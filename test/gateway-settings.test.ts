@@ -57,7 +57,10 @@ describe("settings of chats", () => {
         assert.match(lines, /^\[Telegram\] failed: .*; retry in \d+ s$/m);
         assert.match(lines, /^\[Discord\] off: .*placeholder/m);
         assert.match(lines, /^\[Slack\] off: .*SLACK_BOT_TOKEN/m);
-        assert.match(lines, /^\[Gateway\] warning: platforms\.paper\.extra: .*no_such_option/m);
+        assert.match(
+          lines,
+          /^\[Gateway\] warning: config\.yaml: nobody reads platforms\.paper\.extra\.no_such_option/m,
+        );
         assert.match(lines, /^\[Gateway\] ready: paper$/m);
         paper.say("ann", "hello");
         await told("ann", "heard: hello");

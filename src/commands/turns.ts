@@ -13,7 +13,11 @@ const queue: CommandDefinition = {
   argsHint: "[prompt]",
   busyPolicy: "dispatch",
   async run(args, ctx) {
-    if (args !== "") return ctx.queue(args);
+    if (args !== "") {
+      // A screen shows its queue; a chat has to be told.
+      if (ctx.chat && ctx.busy) ctx.say("Queued. It gets a turn of its own when this one is done.");
+      return ctx.queue(args);
+    }
     if (ctx.waiting.length === 0) return ctx.say("The queue is empty. /queue <prompt> adds a message.");
     if (ctx.terminal) return ctx.terminal.openQueue();
     ctx.say(ctx.waiting.map((text, index) => `${index + 1}. ${text}`).join("\n"));

@@ -121,6 +121,17 @@ export function hermesCommand(args = "", env: Readonly<Record<string, string | u
   return `${throughNpm ? "npm start --" : "hermes"} ${args}`;
 }
 
+/** The same for the profile of a home: `hermes -p work gateway run`. */
+export function profileCommand({ profile }: Pick<HomePaths, "profile">, args: string): string {
+  return hermesCommand(profile === "default" || profile === "custom" ? args : `-p ${profile} ${args}`);
+}
+
+/** A text that names commands of ours, as they are typed in the profile of a home. */
+export function inProfile({ profile }: Pick<HomePaths, "profile">, text: string): string {
+  if (profile === "default" || profile === "custom") return text;
+  return text.replace(/\bhermes (?=(?:gateway|pairing|config|setup|plugins|send)\b)/g, `hermes -p ${profile} `);
+}
+
 /** What runs: the source of a clone, or what was built from it. */
 export const runsFromSource = () => import.meta.url.endsWith(".ts");
 

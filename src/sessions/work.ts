@@ -226,6 +226,8 @@ export interface WorkStore {
   /** Committed before the request leaves; false when the row is no longer to be sent. */
   sending(id: number, lease: BotLease): Promise<boolean>;
   settleSend(id: number, outcome: SendOutcome, lease: BotLease): Promise<void>;
+  /** A part that was sent did not arrive: it is dead, with the reason. Answers with its row; null when there is no such part, or it was told before. */
+  bounced(part: Pick<OutboxPart, "platform" | "account" | "cause" | "part">, error: string): Promise<OutboxRow | null>;
   outboxRow(id: number): Promise<OutboxRow | null>;
   /** Whether a message of the platform is one that we sent. */
   wasSent(platform: string, account: string, messageId: string): Promise<boolean>;

@@ -13,6 +13,7 @@ import {
   typed,
   until,
 } from "../support/gateway-rig.ts";
+import { rowsOf } from "../support/paper-home.ts";
 import { sendWhileHeld } from "../support/platforms/held-store.ts";
 import { WhatsappServer } from "../support/platforms/whatsapp-server.ts";
 import type { TempHome } from "../support/temp-home.ts";
@@ -317,6 +318,9 @@ describe("WhatsApp", () => {
     const before = await lines();
     await whatsapp.say(BOB, "later");
     await until("a later reason", async () => (await lines()) > before);
+    // What was taken and did not arrive counts as not sent, for everybody who looks.
+    const lost = "SELECT 1 FROM outbox WHERE state = 'dead' AND cause LIKE 'inbox:%' AND error LIKE '%24 hours%'";
+    await until("both are dead", () => rowsOf(home, lost).length === 2);
     whatsapp.quiet.delete(BOB);
   });
 

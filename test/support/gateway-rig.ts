@@ -59,11 +59,18 @@ interface StartOptions {
   /** The line it is ready with; default the last one of a start. Null: it is not waited for. */
   readonly ready?: RegExp | null;
   readonly timeoutMs?: number;
+  /** `-p NAME`. */
+  readonly profile?: string;
 }
 
 export async function startGateway(home: TempHome, options: StartOptions = {}): Promise<RunningGateway> {
-  const { args = [], env = {}, ready = /^\[Gateway\] ready: /, timeoutMs = 120_000 } = options;
-  const child = startHermes(["gateway", "run", ...args], { home, env: { ...lockDir(home), ...env }, timeoutMs });
+  const { args = [], env = {}, ready = /^\[Gateway\] ready: /, timeoutMs = 120_000, profile } = options;
+  const chosen = profile === undefined ? [] : ["-p", profile];
+  const child = startHermes([...chosen, "gateway", "run", ...args], {
+    home,
+    env: { ...lockDir(home), ...env },
+    timeoutMs,
+  });
   const lines: string[] = [];
   let rest = "";
   let errors = "";

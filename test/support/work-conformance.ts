@@ -298,6 +298,22 @@ export function workConformance(kind: string, open: (t: TestContext) => Promise<
     assert.equal(await work.outboxRow(999), null);
   });
 
+  check("a part that was sent and did not arrive is dead, once, with the reason", async ({ work }) => {
+    const lease = await bot(work);
+    const [id = 0] = await work.promise([part("a")]);
+    const which = { platform: "p", account: "bot", cause: "a", part: 0 };
+    assert.equal(await work.bounced(which, "early"), null, "it was not sent yet");
+    await work.sending(id, lease);
+    await work.settleSend(id, { type: "sent", messageId: "m" }, lease);
+    assert.equal(await work.bounced({ ...which, account: "other" }, "no"), null);
+    assert.equal((await work.bounced(which, "mailbox full"))?.id, id);
+    assert.equal(await work.bounced(which, "again"), null);
+    assert.deepEqual(
+      (await work.deadLetters()).map(({ error }) => error),
+      ["mailbox full"],
+    );
+  });
+
   check("a target gets its parts in order, while others do not wait for it", async ({ work, passTime }) => {
     const lease = await bot(work);
     const [a1 = 0, a2 = 0, b1 = 0] = await work.promise([

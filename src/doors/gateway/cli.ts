@@ -1,7 +1,7 @@
 // `hermes gateway`: runs the gateway, and looks after one that runs elsewhere.
 import { open, stat } from "node:fs/promises";
 import { type Command, Option } from "commander";
-import { type HomePaths, hermesCommand, homePaths } from "../../home/paths.ts";
+import { type HomePaths, homePaths, inProfile, profileCommand } from "../../home/paths.ts";
 import { listProfileNames } from "../../home/profile-manage.ts";
 import { profileDir } from "../../home/profiles.ts";
 import { messageOf } from "../../kit/errors.ts";
@@ -108,8 +108,9 @@ async function run({ replace, after }: RunFlags, ctx: CliContext): Promise<void>
       code = await runGateway({
         ...{ home, clock, cwd, store: await ctx.store(), stop: listener.stop },
         out(line) {
-          log.info(line);
-          if (isRead) io.out(`${masked(line, home.redact)}\n`);
+          const said = inProfile(home.paths, line);
+          log.info(said);
+          if (isRead) io.out(`${masked(said, home.redact)}\n`);
         },
         restart: (why) => listener.restart(why),
         state: (change) => state.update(change),
@@ -170,7 +171,8 @@ async function untilReady(
     }
     const isGone = started !== null && (await isGoneWithin(started, 0, clock));
     if (isGone) throw new ExitError(1, `The gateway did not start.\n${(await written()).trimEnd()}`);
-    if (clock.now() > deadline) return io.out(`The gateway is still starting. See: hermes gateway status, ${log}\n`);
+    if (clock.now() > deadline)
+      return io.out(`The gateway is still starting. See: ${profileCommand(home.paths, "gateway status")}, ${log}\n`);
     await clock.sleep(LOOK_AGAIN_MS);
   }
 }
@@ -239,7 +241,9 @@ async function restart({ all }: Flags, ctx: CliContext): Promise<void> {
 
 async function status({ json }: Flags, ctx: CliContext): Promise<void> {
   const found = await readStatus(ctx.home, await ctx.store(), ctx.clock);
-  ctx.io.out(json ? `${JSON.stringify(found, null, 2)}\n` : statusPage(found, ctx.clock.now()));
+  ctx.io.out(
+    json ? `${JSON.stringify(found, null, 2)}\n` : inProfile(ctx.home.paths, statusPage(found, ctx.clock.now())),
+  );
   if (!found.running) throw new ExitError(1);
 }
 
@@ -278,10 +282,10 @@ async function install({ system }: Flags, ctx: CliContext): Promise<void> {
   const { path, enabled, problem } = await installService(home, { system });
   io.out(`✓ Wrote ${home.display(path)}\n`);
   if (!enabled) {
-    io.err(`⚠ It is not enabled: ${problem}. Without a service: ${hermesCommand("gateway start")}\n`);
+    io.err(`⚠ It is not enabled: ${problem}. Without a service: ${profileCommand(home.paths, "gateway start")}\n`);
     return;
   }
-  io.out(`✓ Enabled ${serviceName(home)}\nStart it now: ${hermesCommand("gateway start")}\n`);
+  io.out(`✓ Enabled ${serviceName(home)}\nStart it now: ${profileCommand(home.paths, "gateway start")}\n`);
   const { manager } = await serviceState(home);
   if (manager === "systemd" && !system) io.out("To keep it running while you are logged out: loginctl enable-linger\n");
 }

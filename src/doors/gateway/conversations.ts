@@ -50,6 +50,8 @@ interface ConversationsOptions {
   deliver(source: ChatSource): OpenRequest["deliver"];
   /** A conversation was opened: somebody reads its notices until it is closed. */
   follow(key: string, conversation: OpenAgent): void;
+  /** A chat has a new conversation. */
+  begun(entry: ChatEntry): void;
   /** A chat's conversation is over. */
   ended(entry: ChatEntry, reason: EndReason): Promise<void>;
 }
@@ -116,6 +118,7 @@ export class Conversations {
       await this.#close(key, reason, entry.session_id);
       if (before) await this.#end(before, reason);
       await routes.put(entry);
+      this.#options.begun(entry);
       if (title !== undefined) {
         await store.ensure({ id: entry.session_id, source: source.platform });
         await store.setTitle(entry.session_id, title);
@@ -139,6 +142,7 @@ export class Conversations {
       if (before && before.session_id !== target) await this.#end(before, "session_switch");
       await store.reopen(entry.session_id);
       await routes.put(entry);
+      this.#options.begun(entry);
       return entry;
     });
   }
@@ -213,6 +217,7 @@ export class Conversations {
       const entry = routes.begin(key, source, null);
       const isFirst = source.chat_type === "dm" && config.onboarding.seen.chat_intro !== true;
       await routes.put(entry);
+      this.#options.begun(entry);
       return { entry, note: isFirst ? this.#introduction(source.platform) : null };
     }
     const isBusy = this.#isBusy(key);
@@ -225,6 +230,7 @@ export class Conversations {
     await this.#close(key, reason, entry.session_id);
     await this.#end(known, reason);
     await routes.put(entry);
+    this.#options.begun(entry);
     const had = reason === "suspended" || Number(known.total_tokens ?? 0) > 0 || known.reset_had_activity === true;
     const { notify, notify_exclude_platforms: silent } = config.session_reset;
     if (had && notify && !silent.includes(source.platform)) notices.push(RESET_WORDS[reason]);

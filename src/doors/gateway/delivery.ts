@@ -218,6 +218,12 @@ export class Delivery {
 const keyOf = ({ cause, part, createdAt }: OutboxRow) =>
   `${cause}#${part}@${Math.round(createdAt * 1000).toString(36)}`;
 
+/** Which part a key belongs to; null: it is none of the outbox. */
+export function partOf(key: string): Pick<OutboxRow, "cause" | "part"> | null {
+  const [, cause, part] = /^([\s\S]+)#(\d+)@[0-9a-z]+$/.exec(key) ?? [];
+  return cause === undefined ? null : { cause, part: Number(part) };
+}
+
 function textOf(payload: Payload): string {
   return payload.type === "file" ? `[file: ${payload.file.name}]` : payload.text;
 }

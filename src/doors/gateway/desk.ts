@@ -20,6 +20,9 @@ interface Pause {
 
 export class Desk {
   readonly #ports: TurnPorts;
+  readonly #changed: () => void;
+  /** Chats that wait until a turn of another one ends. */
+  #line = 0;
   readonly #clock: Clock;
   readonly #log: Logger;
   readonly #turns = new Map<string, { readonly turn: ChatTurn; readonly over: Promise<void> }>();
@@ -40,8 +43,10 @@ export class Desk {
   #again = false;
   #alarm: NodeJS.Timeout | null = null;
 
-  constructor(ports: TurnPorts) {
+  /** `changed`: a turn began or ended, or another number of chats waits for one. */
+  constructor(ports: TurnPorts, changed: () => void) {
     this.#ports = ports;
+    this.#changed = changed;
     this.#clock = ports.clock;
     this.#log = ports.log;
   }
@@ -55,6 +60,10 @@ export class Desk {
 
   get running(): readonly ChatTurn[] {
     return [...this.#turns.values()].map(({ turn }) => turn);
+  }
+
+  get inLine(): number {
+    return this.#line;
   }
 
   turnOf(key: string): ChatTurn | null {
@@ -114,6 +123,10 @@ export class Desk {
       if (group === null) continue;
       if (this.#turns.size < most) await this.#begin(key, group);
       else await this.#tellToWait(group, ++line);
+    }
+    if (line !== this.#line) {
+      this.#line = line;
+      this.#changed();
     }
   }
 
@@ -258,10 +271,12 @@ export class Desk {
       })
       .finally(async () => {
         this.#turns.delete(key);
+        this.#changed();
         await this.#refresh(key).catch((error) => this.#log.warn("what waits could not be looked at", error));
         this.look();
       });
     this.#turns.set(key, { turn, over });
+    this.#changed();
   }
 
   #ended(key: string, how: "ended" | "later"): void {

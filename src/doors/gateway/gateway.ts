@@ -17,11 +17,11 @@ import { Link, type LinkStatus } from "./link.ts";
 import { chatFiles, readUserInput } from "./media-in.ts";
 import { Notices } from "./notices.ts";
 import { loadPackage } from "./packages.ts";
-import { Pairing } from "./pairing.ts";
+import { closedDoors, Pairing } from "./pairing.ts";
 import { allPlatforms, beforeDispatch } from "./platform-list.ts";
 import { Questions } from "./questions.ts";
 import { type Bot, type QueuedMessage, targetOf } from "./reply.ts";
-import { Routes } from "./routes.ts";
+import { type ChatEntry, Routes } from "./routes.ts";
 import { Sender } from "./send.ts";
 import { GatewaySettings } from "./settings.ts";
 import { CommandDesk, type GatewayControls } from "./surface.ts";
@@ -50,6 +50,7 @@ interface GatewayStateChange {
   readonly exit_reason?: string | null;
   readonly restart_requested?: boolean;
   readonly active_agents?: number;
+  readonly waiting?: number;
   readonly platforms?: Readonly<Record<string, LinkStatus>>;
   readonly warnings?: readonly string[];
 }
@@ -79,7 +80,7 @@ class Gateway {
   /** Whose background prompt it is. */
   readonly #backgroundOf = new Map<string, { readonly key: string; readonly message: QueuedMessage }>();
   readonly #over = new AbortController();
-  readonly #warnings: string[] = [];
+  readonly #warnings: string[];
 
   static async open(run: GatewayRun): Promise<Gateway> {
     const { home, store, clock } = run;
@@ -88,8 +89,9 @@ class Gateway {
     const work = await store.work();
     const routes = await Routes.open({ home, work, clock, log });
     const hooks = await ChatHooks.load(home.paths, clock, log.child("hooks"));
-    const entries = await allPlatforms(run, log);
-    return new Gateway(run, { settings, work, routes, hooks, entries });
+    const warnings: string[] = [];
+    const entries = await allPlatforms(run, log, (line) => void warnings.push(line));
+    return new Gateway(run, { settings, work, routes, hooks, entries, warnings });
   }
 
   private constructor(
@@ -100,6 +102,7 @@ class Gateway {
       readonly routes: Routes;
       readonly hooks: ChatHooks;
       readonly entries: readonly PlatformEntry[];
+      readonly warnings: readonly string[];
     },
   ) {
     const { home, store, clock, cwd } = run;
@@ -110,6 +113,7 @@ class Gateway {
     this.#work = work;
     this.#routes = routes;
     this.#hooks = hooks;
+    this.#warnings = [...parts.warnings];
     this.#entries = new Map(parts.entries.map((entry) => [entry.name, entry]));
     this.#background = new BackgroundTasks({ clock, onReport: (report) => this.#reportBackground(report) });
     this.#notices = new Notices({
@@ -125,11 +129,8 @@ class Gateway {
         list: (platform) => this.#sender.list(platform),
       }),
       follow: (key, conversation) => void this.#notices.follow(key, conversation),
-      ended: async (entry, reason) => {
-        const { platform, user_id } = entry.origin ?? {};
-        const { session_id, session_key } = entry;
-        hooks.fire("session:end", { platform, user_id, session_id, session_key, reason });
-      },
+      begun: (entry) => hooks.fire("session:start", sessionFacts(entry)),
+      ended: async (entry, reason) => hooks.fire("session:end", { ...sessionFacts(entry), reason }),
     });
     this.#questions = new Questions({
       ...{ work, clock, log },
@@ -139,6 +140,7 @@ class Gateway {
         if (!(await this.#inbound.isAllowed({ source: who }))) return false;
         return !shared || who.user_id === source.user_id || this.#inbound.isAdmin(who);
       },
+      isAdmin: (who) => this.#inbound.isAdmin(who),
       closed: async ({ platform, target }, messageId, text) =>
         this.#links.get(platform)?.adapter?.closeQuestion?.(target, messageId, text),
     });
@@ -181,9 +183,10 @@ class Gateway {
         const target = targetOf(message);
         await this.#links.get(platform)?.adapter?.send(target, text, { key: `pairing:${message.updateId}` });
       },
+      undelivered: async (row, error) => this.#notices.undeliverable(row, error),
       entry: (name) => this.#entry(name),
     });
-    this.#desk = new Desk(ports);
+    this.#desk = new Desk(ports, () => this.#publish());
     this.#commands = new CommandDesk(ports, this.#desk, this.#controls());
   }
 
@@ -192,7 +195,12 @@ class Gateway {
     out(`[Gateway] starting: profile ${home.paths.profile}, home ${home.display(home.paths.dir)}, pid ${process.pid}`);
     this.#run.state({ gateway_state: "starting" });
     this.#openLinks();
-    for (const warning of this.#warnings) out(`[Gateway] warning: ${warning}`);
+    const closed = await closedDoors(
+      [...this.#links.values()].map(({ entry }) => entry),
+      home,
+      clock,
+    );
+    for (const warning of [...this.#warnings, ...closed]) out(`[Gateway] warning: ${warning}`);
     if (this.#links.size === 0) return this.#nothingToDo();
     await this.#recover();
     for (const link of this.#links.values()) link.start();
@@ -236,7 +244,7 @@ class Gateway {
       const identity = on ? entry.identity(this.#settings.option(entry.name)) : null;
       if (identity === null) continue;
       const unknown = this.#settings.unknownOptions(entry);
-      if (unknown.length > 0) this.#warnings.push(`platforms.${entry.name}.extra: nobody reads ${unknown.join(", ")}`);
+      if (unknown.length > 0) this.#warnings.push(`config.yaml: nobody reads ${unknown.join(", ")}`);
       const link = new Link({
         ...{ entry, identity, settings: this.#settings, work: this.#work, clock, log, holder },
         host: (account) => this.#inbound.hostFor(entry, account),
@@ -251,23 +259,6 @@ class Gateway {
       });
       this.#links.set(entry.name, link);
     }
-    const open = [...this.#links.values()].filter(({ entry }) => this.#letsNobodyIn(entry));
-    if (open.length > 0)
-      this.#warnings.push(
-        `nobody may use the bot on ${open.map(({ entry }) => entry.name).join(", ")} yet: strangers get a pairing code, which you approve with hermes pairing approve`,
-      );
-  }
-
-  /** A chat platform without any list of people. */
-  #letsNobodyIn({ name, trustsTransport }: PlatformEntry): boolean {
-    const { home } = this.#run;
-    const named = ["ALLOWED_USERS", "ALLOW_ALL_USERS", "GROUP_ALLOWED_USERS", "GROUP_ALLOWED_CHATS"];
-    const variables = [
-      ...named.map((one) => `${name.toUpperCase()}_${one}`),
-      "GATEWAY_ALLOWED_USERS",
-      "GATEWAY_ALLOW_ALL_USERS",
-    ];
-    return trustsTransport !== true && variables.every((one) => !home.env(one)?.trim());
   }
 
   #nothingToDo(): number {
@@ -279,7 +270,7 @@ class Gateway {
 
   #publish(): void {
     const platforms = Object.fromEntries([...this.#links].map(([name, { status }]) => [name, status]));
-    this.#run.state({ platforms, active_agents: this.#desk?.running.length ?? 0 });
+    this.#run.state({ platforms, active_agents: this.#desk.running.length, waiting: this.#desk.inLine });
   }
 
   #entry(name: string): PlatformEntry {
@@ -433,6 +424,10 @@ class Gateway {
     return task;
   }
 }
+
+const sessionFacts = ({ origin, session_id, session_key }: ChatEntry) => ({
+  ...{ platform: origin?.platform, user_id: origin?.user_id, session_id, session_key },
+});
 
 /** Long enough for the reply to be stored and the row of the command to end. */
 const RESTART_MS = 300;

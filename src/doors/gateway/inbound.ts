@@ -1,11 +1,13 @@
 // What comes in: who wrote it is looked at first; only then it is stored, and only then the platform is told that it arrived.
 import { said, t } from "../../home/language/words.ts";
 import type { Logger } from "../../home/log.ts";
+import { profileCommand } from "../../home/paths.ts";
 import type { Clock } from "../../kit/clock.ts";
-import type { InboxEvent, WorkStore } from "../../sessions/work.ts";
+import type { InboxEvent, OutboxRow, WorkStore } from "../../sessions/work.ts";
 import { accessRules, commandRights, forStranger, isAdmin, isAuthorised } from "./access.ts";
 import { type ChatSource, sessionKeyOf } from "./chat.ts";
 import type { AdapterHost, ButtonPress, ChatMessage, PlatformEntry, SendResult } from "./contract.ts";
+import { partOf } from "./delivery.ts";
 import type { Pairing } from "./pairing.ts";
 import type { Questions } from "./questions.ts";
 import { targetOf } from "./reply.ts";
@@ -29,6 +31,8 @@ interface InboundOptions {
   arrived(platform: string): void;
   /** Says something to somebody who is no user of ours: at once or not at all. */
   reply(platform: string, message: ChatMessage, text: string): Promise<void>;
+  /** What was sent did not arrive after all. */
+  undelivered(row: OutboxRow, error: string): Promise<void>;
   entry(name: string): PlatformEntry;
 }
 
@@ -67,8 +71,19 @@ export class Inbound {
       download: files.download,
       package: (name, load) => this.#options.loadPackage(entry, name, load),
       deliverTo: (target, text, { updateId }) => this.#options.deliverTo(target, text, `send:${platform}:${updateId}`),
+      undelivered: (key, error) =>
+        void this.#bounced(platform, account, key, error).catch((failure) =>
+          log.warn("that a message did not arrive could not be noted", failure),
+        ),
       homePath: (name) => settings.home.paths.at(name),
     };
+  }
+
+  async #bounced(platform: string, account: string, key: string, error: string): Promise<void> {
+    const { work, undelivered } = this.#options;
+    const part = partOf(key);
+    const row = part && (await work.bounced({ platform, account, ...part }, error));
+    if (row) await undelivered(row, error);
   }
 
   /** Asked when a message comes in, and again when its turn begins. */
@@ -145,7 +160,7 @@ export class Inbound {
       "I do not know you yet. The owner of this bot can approve you:",
       "",
       `Pairing code: ${code}`,
-      `hermes pairing approve ${source.platform} ${code}`,
+      profileCommand(this.#options.settings.home.paths, `pairing approve ${source.platform} ${code}`),
     ].join("\n");
     await this.#options.reply(source.platform, message, said(text));
   }

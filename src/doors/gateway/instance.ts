@@ -6,6 +6,7 @@ import { uptime } from "node:os";
 import { join, resolve } from "node:path";
 import { LockTimeoutError, withLock } from "../../home/lock.ts";
 import type { OpenHome } from "../../home/open.ts";
+import { inProfile } from "../../home/paths.ts";
 import { gatewayProcess } from "../../home/profiles.ts";
 import { type Clock, systemClock } from "../../kit/clock.ts";
 import { codeOf, isMissing, UserError } from "../../kit/errors.ts";
@@ -40,10 +41,13 @@ interface Instance {
 
 class AlreadyRunningError extends UserError {
   override name = "AlreadyRunningError";
-  constructor(pid: number | null) {
+  constructor(pid: number | null, { paths }: Home) {
     const who = pid === null ? "another process holds its lock" : `process ${pid}`;
     super(
-      `The gateway of this profile is already running (${who}). Stop it with "hermes gateway stop", or replace it: hermes gateway run --replace`,
+      inProfile(
+        paths,
+        `The gateway of this profile is already running (${who}). Stop it with "hermes gateway stop", or replace it: hermes gateway run --replace`,
+      ),
     );
   }
 }
@@ -60,10 +64,10 @@ export async function takeInstance(home: OpenHome, { replace = false, clock }: T
   const running = await whoRuns(home, free !== null, clock);
   if (free === null || running !== null) {
     await free?.();
-    if (!replace || running === null) throw new AlreadyRunningError(running?.pid ?? null);
+    if (!replace || running === null) throw new AlreadyRunningError(running?.pid ?? null, home);
     await takeOver(home, running, clock);
     free = await tryLock(home, KILL_MS);
-    if (free === null) throw new AlreadyRunningError((await runningGatewayOf(home))?.pid ?? null);
+    if (free === null) throw new AlreadyRunningError((await runningGatewayOf(home))?.pid ?? null, home);
   }
   const release = free;
   try {
@@ -120,7 +124,7 @@ async function writePidFile(home: Home): Promise<void> {
     await writeFile(pidFile(home), `${JSON.stringify(await ownProcess())}\n`, { flag: "wx", mode: 0o600 });
   } catch (error) {
     if (codeOf(error) !== "EEXIST") throw error;
-    throw new AlreadyRunningError((await runningGatewayOf(home))?.pid ?? null);
+    throw new AlreadyRunningError((await runningGatewayOf(home))?.pid ?? null, home);
   }
 }
 

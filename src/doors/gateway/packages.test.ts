@@ -56,7 +56,7 @@ test("one that is nowhere is fatal for its platform, with the line that installs
   const { load, home } = await rig(t);
   await assert.rejects(
     load("paper-text"),
-    missing(/^the package paper-text is not installed; install it with: hermes gateway setup paper$/),
+    missing(/^the package paper-text is not installed; install it with: hermes -p work gateway setup paper$/),
   );
   assert.deepEqual(await missingPackages(PLATFORM, home), ["@paper/mail-client", "paper-text"]);
 });
@@ -98,7 +98,7 @@ test("an installation that fails leaves what was there, and says how to do it by
   const gone = { ...PLATFORM, packages: { ...PLATFORM.packages, "paper-text": "9.9.9" } };
   await assert.rejects(
     install(gone),
-    /The packages of Paper were not installed: npm failed: .*9\.9\.9.*hermes gateway setup paper.*npm install --prefix/,
+    /The packages of Paper were not installed: npm failed: .*9\.9\.9.*hermes -p work gateway setup paper.*npm install --prefix/,
   );
   assert.equal(await readFile(join(place, "package.json"), "utf8"), before);
   assert.ok(await load("paper-text"));

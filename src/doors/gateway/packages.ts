@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { installByHand, npmInstall } from "../../home/npm-install.ts";
 import type { OpenHome } from "../../home/open.ts";
-import { installRoot } from "../../home/paths.ts";
+import { installRoot, profileCommand } from "../../home/paths.ts";
 import { codeOf, messageOf, UserError } from "../../kit/errors.ts";
 import { asRecord, parseJson } from "../../kit/json.ts";
 import { type PlatformEntry, PlatformError } from "./contract.ts";
@@ -28,7 +28,7 @@ export async function loadPackage<T>(platform: Platform, name: string, load: () 
   }
   const wanted = platform.packages?.[name];
   const found = await installedVersion(home, platform, name);
-  const install = `install it with: hermes gateway setup ${platform.name}`;
+  const install = `install it with: ${profileCommand(home.paths, `gateway setup ${platform.name}`)}`;
   const missing = (what: string, cause?: unknown) =>
     new PlatformError("package_missing", `${what}; ${install}`, { retryable: false, cause });
   if (found === null) throw missing(`the package ${name} is not installed`);
@@ -71,7 +71,7 @@ export async function installPackages(
   const why =
     outcome.type === "no npm" ? "npm, which installs them, is not on the PATH" : `npm failed: ${outcome.reason}`;
   throw new UserError(
-    `The packages of ${platform.label} were not installed: ${why}. Install npm or fix its network, then run "hermes gateway setup ${platform.name}" again; or next to the program: ${installByHand(installRoot(), packages)}`,
+    `The packages of ${platform.label} were not installed: ${why}. Install npm or fix its network, then run "${profileCommand(home.paths, `gateway setup ${platform.name}`)}" again; or next to the program: ${installByHand(installRoot(), packages)}`,
   );
 }
 

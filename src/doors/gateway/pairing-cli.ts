@@ -1,6 +1,7 @@
 // `hermes pairing`: who asked to talk to the agent, and who may.
 import type { Command } from "commander";
 import type { OpenHome } from "../../home/open.ts";
+import { profileCommand } from "../../home/paths.ts";
 import { localMinute, plural } from "../../kit/formats.ts";
 import { didYouMean } from "../../kit/similarity.ts";
 import { withoutControls } from "../../kit/strip-ansi.ts";
@@ -59,7 +60,8 @@ async function list(platform: string | undefined, { json }: Flags, ctx: CliConte
   const { pending, approved } = found;
   if (pending.length + approved.length === 0)
     return io.out("No pending requests, nobody approved. Strangers who write to the bot get a pairing code.\n");
-  if (pending.length > 0) io.out("Pending (approve one: hermes pairing approve PLATFORM CODE):\n");
+  if (pending.length > 0)
+    io.out(`Pending (approve one: ${profileCommand(ctx.home.paths, "pairing approve PLATFORM CODE")}):\n`);
   for (const { platform: name, request_id, user_id, user_name, age_minutes } of pending)
     io.out(`  ${name}  ${person(user_id, user_name)}  request ${request_id}, ${age_minutes} min ago\n`);
   if (approved.length > 0) io.out("Approved:\n");
@@ -90,7 +92,10 @@ async function approve(word: string, code: string, { json }: Flags, ctx: CliCont
       `Too many wrong codes: approvals for ${platform} are locked until ${localMinute(answer.until)}.`,
     );
   if (answer.type === "wrong")
-    throw new ExitError(1, `The code is wrong or expired. "hermes pairing list ${platform}" lists pending requests.`);
+    throw new ExitError(
+      1,
+      `The code is wrong or expired. "${profileCommand(home.paths, `pairing list ${platform}`)}" lists pending requests.`,
+    );
   const { user_id, user_name, approved_at } = answer.person;
   const place = answer.asked ?? (await directChat(platform, user_id, home));
   if (place !== null) {
@@ -123,7 +128,11 @@ async function revoke(word: string, user: string, { json }: Flags, ctx: CliConte
   const revoked = await pairingOf(ctx).revoke(platform, user);
   if (json) ctx.io.out(`${JSON.stringify({ revoked, platform, user_id: user }, null, 2)}\n`);
   else if (revoked) ctx.io.out(`✓ ${user} may no longer talk to the agent on ${platform}.\n`);
-  if (!revoked) throw new ExitError(1, `${user} is not approved on ${platform}. "hermes pairing list" shows who is.`);
+  if (!revoked)
+    throw new ExitError(
+      1,
+      `${user} is not approved on ${platform}. "${profileCommand(ctx.home.paths, "pairing list")}" shows who is.`,
+    );
 }
 
 async function clear(word: string | undefined, { json }: Flags, ctx: CliContext): Promise<void> {

@@ -3,7 +3,8 @@ import { createHash, randomBytes, randomInt, timingSafeEqual } from "node:crypto
 import { mkdir, readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { withLock } from "../../home/lock.ts";
-import type { HomePaths } from "../../home/paths.ts";
+import type { OpenHome } from "../../home/open.ts";
+import { type HomePaths, profileCommand } from "../../home/paths.ts";
 import type { Clock } from "../../kit/clock.ts";
 import { codeOf } from "../../kit/errors.ts";
 import { writeFileAtomic } from "../../kit/files.ts";
@@ -216,6 +217,28 @@ export class Pairing {
   #writeLimits = async (table: Table): Promise<void> =>
     writeTable(join(await this.#folder(), "_rate_limits.json"), table);
 }
+
+/** What to say of chat platforms that nobody may use yet: there is no list of people, and nobody was approved. Empty: there are none. */
+export async function closedDoors(
+  platforms: readonly { readonly name: string; readonly trustsTransport?: boolean }[],
+  { env, paths }: Pick<OpenHome, "env" | "paths">,
+  clock: Clock,
+): Promise<readonly string[]> {
+  const isSet = (name: string) => (env(name) ?? "").trim() !== "";
+  if (["GATEWAY_ALLOWED_USERS", "GATEWAY_ALLOW_ALL_USERS"].some(isSet)) return [];
+  const { approved } = await new Pairing(paths, clock).list();
+  const closed = platforms.filter(({ name, trustsTransport }) => {
+    if (trustsTransport || approved.some(({ platform }) => platform === name)) return false;
+    return !PEOPLE.some((list) => isSet(`${name.toUpperCase()}_${list}`));
+  });
+  if (closed.length === 0) return [];
+  const names = closed.map(({ name }) => name).join(", ");
+  return [
+    `nobody may use the bot on ${names} yet: strangers get a pairing code, which you approve with ${profileCommand(paths, "pairing approve")}`,
+  ];
+}
+
+const PEOPLE = ["ALLOWED_USERS", "ALLOW_ALL_USERS", "GROUP_ALLOWED_USERS", "GROUP_ALLOWED_CHATS"];
 
 /** A file that is there and cannot be read lets nobody in and is not written over. */
 async function readTable(path: string): Promise<Table> {

@@ -14,11 +14,15 @@ interface PlatformHome {
   readonly cwd: string;
 }
 
-/** A name that is taken keeps its meaning. */
-export async function allPlatforms(where: PlatformHome, log: Logger): Promise<readonly PlatformEntry[]> {
+/** A name that is taken keeps its meaning. `report`: what people should know of plugins that are left out. */
+export async function allPlatforms(
+  where: PlatformHome,
+  log: Logger,
+  report?: (line: string) => void,
+): Promise<readonly PlatformEntry[]> {
   const own = await builtinPlatforms();
   const names = new Set(own.map(({ name }) => name));
-  return [...own, ...(await pluginPlatforms(where, log)).filter(({ name }) => !names.has(name))];
+  return [...own, ...(await pluginPlatforms(where, log, report)).filter(({ name }) => !names.has(name))];
 }
 
 /** What plugins say to a message before anybody looks at who wrote it; the first that says something counts. */
@@ -41,18 +45,24 @@ export async function beforeDispatch(where: PlatformHome, message: ChatMessage):
 }
 
 /** One that is no platform is named in the log. */
-async function pluginPlatforms({ home, clock, cwd }: PlatformHome, log: Logger): Promise<readonly PlatformEntry[]> {
+async function pluginPlatforms(
+  { home, clock, cwd }: PlatformHome,
+  log: Logger,
+  report: (line: string) => void = () => undefined,
+): Promise<readonly PlatformEntry[]> {
   if (isSafeMode(home) || (home.config().plugins.enabled ?? []).length === 0) return [];
   const { sharedPlugins } = await import("../../plugins/shared.ts");
   const { host } = sharedPlugins({ home, clock, cwd });
   await host.refresh();
-  return (await host.platforms()).flatMap(({ name, platform }) => {
+  const offered = await host.platforms();
+  for (const line of host.takeLines()) report(line);
+  return offered.flatMap(({ name, platform }) => {
     const entry = platform as PlatformEntry; // looked at in the next line
     const parts = [entry?.identity, entry?.open, entry?.parseTarget].every((part) => typeof part === "function");
     if (parts && entry.name === name && entry.maxLength > 0) return [entry];
-    log.warn(
-      `the platform ${name} of a plugin is incomplete: it needs identity, open, parseTarget, maxLength, its name`,
-    );
+    const problem = `the platform ${name} of a plugin is incomplete: it needs identity, open, parseTarget, maxLength, its name`;
+    log.warn(problem);
+    report(problem);
     return [];
   });
 }

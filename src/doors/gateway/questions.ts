@@ -46,6 +46,8 @@ interface QuestionsOptions {
   /** Something was promised in the name of a bot. */
   wake(platform: string): void;
   mayAnswer(who: ChatSource, place: AskedPlace): Promise<boolean>;
+  /** Whether a yes of theirs may change the settings: "always" is for admins. */
+  isAdmin(who: ChatSource): boolean;
   /** Takes the buttons away; best effort. */
   closed(place: AskedPlace, messageId: string, text: string): Promise<void>;
 }
@@ -86,7 +88,9 @@ export class Questions {
 
   /** Asks what a turn wants to know. Resolves when the question is over. */
   async ask(request: AskRequest, place: AskedPlace): Promise<void> {
-    const { question } = request;
+    const { question: asked } = request;
+    const isAdmin = this.#options.isAdmin(place.source);
+    const question = asked.kind === "approval" ? { ...asked, allowAlways: asked.allowAlways && isAdmin } : asked;
     switch (question.kind) {
       case "approval": {
         const buttons = approvalButtons(question);
@@ -106,7 +110,7 @@ export class Questions {
         return this.#put("clarify", text, buttons, question.multiSelect ? {} : words, place, request.signal, reply);
       }
       case "confirm": {
-        const buttons = confirmButtons(question.onceOnly === true);
+        const buttons = confirmButtons(question.onceOnly === true || !isAdmin);
         const text = `${question.title}\n${question.detail}`;
         const reply = (choice: string) => request.answer({ choice: choice as "once" | "always" | "cancel" }); // one of the buttons
         return this.#put("confirm", text, buttons, CONFIRM_WORDS, place, request.signal, reply);
@@ -125,7 +129,7 @@ export class Questions {
     const asked = this.#put(
       "confirm",
       `${title}\n${detail}`,
-      confirmButtons(false),
+      confirmButtons(!this.#options.isAdmin(place.source)),
       CONFIRM_WORDS,
       place,
       over.signal,

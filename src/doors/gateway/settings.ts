@@ -67,11 +67,25 @@ export class GatewaySettings {
     return timers as Timers; // the names are those of TIMERS
   }
 
-  /** `platforms.<name>` of config.yaml over that of gateway.json. */
+  /** `platforms.<name>` of config.yaml over `<name>:`, where the original has its options, over that of gateway.json. */
   platform(name: string): Table & { readonly extra: Table } {
     const old = asTable(asTable(this.#legacy.platforms)[name]);
     const own = asTable(this.home.config().platforms[name]);
-    return { ...old, ...own, extra: { ...asTable(old.extra), ...asTable(own.extra) } };
+    const block = this.#block(name);
+    const facts = Object.fromEntries(Object.entries(block).filter(([key]) => FACTS.has(key)));
+    const extra = { ...asTable(old.extra), ...this.#optionsIn(block), ...asTable(own.extra) };
+    return { ...old, ...facts, ...own, extra };
+  }
+
+  #block(name: string): Table {
+    const { telegram, discord, slack, whatsapp, mattermost, matrix } = this.home.config();
+    const blocks: Table = { telegram, discord, slack, whatsapp, mattermost, matrix };
+    return asTable(blocks[name]);
+  }
+
+  #optionsIn(block: Table): Table {
+    const options = Object.entries(block).filter(([key]) => !FACTS.has(key) && key !== "extra");
+    return { ...Object.fromEntries(options), ...asTable(block.extra) };
   }
 
   /** How an adapter reads its settings: the variable wins, then `extra`, then the platform's own keys, such as `token`. */
@@ -101,10 +115,13 @@ export class GatewaySettings {
     return problem === null ? { on: true } : { on: false, problem };
   }
 
-  /** Keys of `extra` that nobody reads. */
-  unknownOptions(entry: PlatformEntry): readonly string[] {
-    const known = new Set([...entry.options, ...SHARED_OPTIONS]);
-    return Object.keys(this.platform(entry.name).extra).filter((key) => !known.has(key));
+  /** Keys of `extra` that nobody reads, as they are written. */
+  unknownOptions({ name, options }: PlatformEntry): readonly string[] {
+    const known = new Set([...options, ...SHARED_OPTIONS]);
+    const unknown = (table: Table) => Object.keys(table).filter((key) => !known.has(key));
+    const extra = unknown(asTable(asTable(this.home.config().platforms[name]).extra));
+    const block = unknown(this.#optionsIn(this.#block(name)));
+    return [...extra.map((key) => `platforms.${name}.extra.${key}`), ...block.map((key) => `${name}.${key}`)];
   }
 
   /** One key of the display: of the platform, then for all chats, then the platform's default. */
@@ -150,6 +167,9 @@ const DISPLAY: DisplayDefaults = {
   long_running_notifications: true,
   busy_ack_detail: true,
 };
+
+/** Keys of a platform itself; the others of a block are options. */
+const FACTS: ReadonlySet<string> = new Set(["enabled", "token", "home_channel", "session_reset"]);
 
 const SHARED_OPTIONS = [
   ..."reply_to_mode require_mention free_response_chats allowed_chats mention_patterns channel_prompts".split(" "),

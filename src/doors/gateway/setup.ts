@@ -1,5 +1,5 @@
 // `hermes gateway setup`: connects a chat platform. Nothing is saved before all answers fit together.
-import { hermesCommand } from "../../home/paths.ts";
+import { inProfile, profileCommand } from "../../home/paths.ts";
 import { maskValue } from "../../home/secrets.ts";
 import { didYouMean } from "../../kit/similarity.ts";
 import { type CliContext, ExitError } from "../cli-context.ts";
@@ -42,7 +42,7 @@ function entryOf(word: string, entries: readonly PlatformEntry[]): PlatformEntry
 /** In a few words, for lists. */
 function stateOf(entry: PlatformEntry, settings: GatewaySettings): string {
   const { on, problem } = settings.enabled(entry);
-  if (problem !== undefined) return `not usable: ${problem}`;
+  if (problem !== undefined) return inProfile(settings.home.paths, `not usable: ${problem}`);
   if (on) return "set up";
   return settings.platform(entry.name).enabled === false ? "disabled" : "not set up";
 }
@@ -70,7 +70,7 @@ async function pick(
 
 async function connect(entry: PlatformEntry, settings: GatewaySettings, ctx: CliContext): Promise<void> {
   const { home, io } = ctx;
-  io.out(`${entry.label}\n\n${entry.guide}\n\n`);
+  io.out(`${entry.label}\n\n${inProfile(home.paths, entry.guide)}\n\n`);
   const typed = new Map<string, string>();
   let asked = entry.variables;
   for (;;) {
@@ -145,28 +145,29 @@ function problemOf(
 }
 
 function nextSteps(entry: PlatformEntry, { home }: CliContext): string {
+  const typed = (args: string) => profileCommand(home.paths, args);
   const users = `${entry.name.toUpperCase()}_ALLOWED_USERS`;
   const isOpen = entry.trustsTransport === true || home.env(users) || home.env("GATEWAY_ALLOWED_USERS");
   const steps = [
-    `${hermesCommand("gateway run")}    start it here, or in the background: ${hermesCommand("gateway start")}`,
+    `${typed("gateway run")}    start it here, or in the background: ${typed("gateway start")}`,
     "Then write to the bot.",
     ...(isOpen
       ? []
       : [
-          `It answers with a pairing code. Approve it: ${hermesCommand(`pairing approve ${entry.name} CODE`)}`,
-          `Or name who may write: ${hermesCommand(`config set ${users} ID`)}`,
+          `It answers with a pairing code. Approve it: ${typed(`pairing approve ${entry.name} CODE`)}`,
+          `Or name who may write: ${typed(`config set ${users} ID`)}`,
         ]),
-    `${hermesCommand("gateway install")}    start it with your login`,
+    `${typed("gateway install")}    start it with your login`,
   ];
   return `\n${entry.label} is set up. Next:\n${steps.map((step) => `  ${step}`).join("\n")}\n`;
 }
 
 // Where nobody can answer.
 
-function list(entries: readonly PlatformEntry[], settings: GatewaySettings, { io }: CliContext): void {
+function list(entries: readonly PlatformEntry[], settings: GatewaySettings, { io, home }: CliContext): void {
   const width = Math.max(0, ...entries.map(({ name }) => name.length));
   for (const entry of entries) io.out(`${entry.name.padEnd(width)}  ${stateOf(entry, settings)}\n`);
-  io.out(`What to set for one of them: ${hermesCommand("gateway setup PLATFORM")}\n`);
+  io.out(`What to set for one of them: ${profileCommand(home.paths, "gateway setup PLATFORM")}\n`);
 }
 
 /** Says what to set; what is set up already gets its packages. Exit 1 while something is missing. */
@@ -181,8 +182,10 @@ async function withoutTerminal(entry: PlatformEntry, settings: GatewaySettings, 
   const width = Math.max(...entry.variables.map(({ name }) => name.length));
   const lines = entry.variables.map(({ name, about, optional }) => {
     const state = home.env(name) === undefined ? (optional ? "optional" : "missing") : "set";
-    return `  ${hermesCommand(`config set ${name.padEnd(width)} VALUE`)}   ${state}: ${about}`;
+    return `  ${profileCommand(home.paths, `config set ${name.padEnd(width)} VALUE`)}   ${state}: ${about}`;
   });
-  io.out(`${entry.label}\n\n${entry.guide}\n\nSet these, then run this command again:\n${lines.join("\n")}\n`);
+  io.out(
+    `${entry.label}\n\n${inProfile(home.paths, entry.guide)}\n\nSet these, then run this command again:\n${lines.join("\n")}\n`,
+  );
   throw new ExitError(1, `${entry.label} is not set up: ${problem.text.replace(" Ctrl+C cancels.", "")}`);
 }

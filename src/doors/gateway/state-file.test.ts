@@ -83,7 +83,7 @@ test("a running gateway says what it is doing, with times and offsets", async (t
     gateway_state: "running",
     active_agents: 2,
     waiting: 1,
-    warnings: ["nobody may write"],
+    warnings: ["no cron: run hermes gateway setup"],
     platforms: { telegram: { state: "connected", account: "@bot", last_inbound_at: 1_700_000_000 } },
   });
   await file.flush();
@@ -91,7 +91,9 @@ test("a running gateway says what it is doing, with times and offsets", async (t
   assertExact({ ...found });
   assert.deepEqual([found.running, found.pid, found.state], [true, process.pid, "running"]);
   assert.deepEqual(found.turns, { running: 2, waiting: 1, max: 8 });
-  assert.deepEqual(found.warnings, ["nobody may write"]);
+  assert.deepEqual(found.warnings.slice(0, 1), ["no cron: run hermes gateway setup"]);
+  assert.match(found.warnings[1] ?? "", /^nobody may use the bot on telegram yet/, "looked at when it is asked");
+  assert.equal(found.warnings.length, 2);
   const telegram = found.platforms.telegram ?? assert.fail("no telegram");
   assert.deepEqual([telegram.state, telegram.account], ["connected", "@bot"]);
   assert.equal(Date.parse(telegram.last_inbound_at ?? ""), 1_700_000_000_000);

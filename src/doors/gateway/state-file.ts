@@ -2,7 +2,7 @@
 import { readFile } from "node:fs/promises";
 import type { Logger } from "../../home/log.ts";
 import type { OpenHome } from "../../home/open.ts";
-import { VERSION } from "../../home/paths.ts";
+import { inProfile, VERSION } from "../../home/paths.ts";
 import { type Clock, systemClock } from "../../kit/clock.ts";
 import { isMissing, messageOf } from "../../kit/errors.ts";
 import { writeFileAtomic } from "../../kit/files.ts";
@@ -11,6 +11,7 @@ import { asList, asRecord, type Json, parseJson } from "../../kit/json.ts";
 import type { SessionStore } from "../../sessions/store.ts";
 import type { WorkCounts, WorkStore } from "../../sessions/work.ts";
 import { isoTime, ownProcess, runningGatewayOf } from "./instance.ts";
+import { closedDoors } from "./pairing.ts";
 import { builtinPlatforms } from "./registry.ts";
 import type { ServiceState } from "./services.ts";
 import { GatewaySettings } from "./settings.ts";
@@ -67,7 +68,8 @@ export class StateFile {
   readonly #clock: Clock;
   readonly #log: Logger;
   readonly #about: Json;
-  readonly #redact: OpenHome["redact"];
+  /** As people are told: without secrets, with the profile in commands. */
+  readonly #told: (text: string) => string;
   #state: Required<StatePatch> & { readonly platforms: Readonly<Record<string, PlatformPatch>> };
   #updated: Readonly<Record<string, number>> = {};
   #isDirty = false;
@@ -79,7 +81,7 @@ export class StateFile {
     this.#path = home.paths.at(STATE_FILE);
     this.#clock = clock;
     this.#log = log;
-    this.#redact = home.redact;
+    this.#told = (text) => home.redact(inProfile(home.paths, text));
     this.#about = { ...about, version: VERSION, profile: home.paths.profile, started_at: isoTime(clock.now()) };
     this.#state = {
       ...{ gateway_state: "starting", exit_reason: null, restart_requested: false },
@@ -100,7 +102,10 @@ export class StateFile {
   update({ platforms = {}, ...patch }: StatePatch): void {
     const known: Record<string, PlatformPatch> = { ...this.#state.platforms };
     const now = this.#clock.now() / 1000;
-    let isNews = patch.gateway_state !== undefined && patch.gateway_state !== this.#state.gateway_state;
+    const { gateway_state: state, active_agents: turns } = patch;
+    let isNews =
+      (state !== undefined && state !== this.#state.gateway_state) ||
+      (turns !== undefined && turns > 0 !== this.#state.active_agents > 0);
     for (const [name, change] of Object.entries(platforms)) {
       const isOther = change === null || (change.state !== undefined && change.state !== known[name]?.state);
       isNews ||= isOther;
@@ -138,7 +143,7 @@ export class StateFile {
 
   #contents(): Json {
     const { platforms, waiting, cron, exit_reason, warnings, ...rest } = this.#state;
-    const clean = (text: string | null | undefined) => (text == null ? null : this.#redact(text));
+    const clean = (text: string | null | undefined) => (text == null ? null : this.#told(text));
     return {
       ...this.#about,
       ...rest,
@@ -240,7 +245,7 @@ export async function readStatus(
   const turns = asRecord(said?.turns);
   const cron = asRecord(said?.cron);
   const { state, exit_reason } = stateOf(file, running !== null, said !== null);
-  const platforms = await platformsOf(home, { file, isLive: said !== null, counts });
+  const platforms = await platformsOf(home, { file, isLive: said !== null, counts, clock });
   return {
     running: running !== null,
     pid: running?.pid ?? null,
@@ -274,6 +279,7 @@ export async function readStatus(
     service: await serviceState(home),
     warnings: [
       ...(said === null ? platforms.problems : asList(said.warnings).map(String)),
+      ...platforms.closed,
       ...(await deadLetters(work, outbox.dead)),
     ],
   };
@@ -307,12 +313,18 @@ function stateOf(file: Json, isRunning: boolean, isLive: boolean): Pick<GatewayS
 
 async function platformsOf(
   home: OpenHome,
-  { file, isLive, counts }: { readonly file: Json; readonly isLive: boolean; readonly counts: WorkCounts },
-): Promise<{ rows: GatewayStatus["platforms"]; problems: readonly string[] }> {
+  {
+    file,
+    isLive,
+    counts,
+    clock,
+  }: { readonly file: Json; readonly isLive: boolean; readonly counts: WorkCounts; readonly clock: Clock },
+): Promise<{ rows: GatewayStatus["platforms"]; problems: readonly string[]; closed: readonly string[] }> {
   const settings = await GatewaySettings.open(home);
   const known = asRecord(file.platforms);
   const problems: string[] = [];
-  const enabled = (await builtinPlatforms()).flatMap((entry) => {
+  const builtin = await builtinPlatforms();
+  const enabled = builtin.flatMap((entry) => {
     const { on, problem } = settings.enabled(entry);
     if (problem !== undefined) problems.push(`${entry.label}: ${problem}`);
     return on || problem !== undefined ? [entry.name] : [];
@@ -336,7 +348,13 @@ async function platformsOf(
     };
     return [name, isLive ? row : ended(row)];
   });
-  return { rows: Object.fromEntries(rows), problems };
+  const served = names.filter((name) => rows.some(([one, { enabled: isOn }]) => one === name && isOn));
+  const closed = await closedDoors(
+    served.map((name) => builtin.find((entry) => entry.name === name) ?? { name }),
+    home,
+    clock,
+  );
+  return { rows: Object.fromEntries(rows), problems, closed };
 }
 
 /** Of a gateway that is gone: nothing is connected and nothing will be tried again, but why it failed is still true. */

@@ -67,7 +67,7 @@ export class CommandDesk {
     try {
       const allowed = await this.#ports.isAllowed(message);
       if (!allowed) return void (await this.#ports.work.settle([row.id], "refused"));
-      const text = await this.#intercepted(message, said);
+      const text = await this.#intercepted(key, message, said);
       if (text !== null) becomes = await this.#dispatch(key, row, { ...message, text }, said);
     } catch (error) {
       log.warn(`a command of ${key} failed`, error);
@@ -81,7 +81,7 @@ export class CommandDesk {
   }
 
   /** The text to run, or null when a hook or the rights of the person ended it. */
-  async #intercepted(message: QueuedMessage, said: string[]): Promise<string | null> {
+  async #intercepted(key: string, message: QueuedMessage, said: string[]): Promise<string | null> {
     const typed = parseTyped(message.text);
     if (typed === null) return message.text;
     const command = this.#known.get(typed.name);
@@ -89,7 +89,7 @@ export class CommandDesk {
     const { user_id: user } = message.source;
     // What is no command of ours may be a skill: for those who may do everything a user may.
     const asked = { name: command?.name ?? typed.name, permission: command?.permission ?? ("user" as const) };
-    if (!mayRun(asked, user, rights)) {
+    if (!mayRun(asked, user, rights) && !this.#isOwn(asked.name, key, message)) {
       said.push(`You may not run /${asked.name} here. /whoami shows what you may do.`);
       return null;
     }
@@ -98,6 +98,14 @@ export class CommandDesk {
     if (verdict.decision === "rewrite") return verdict.text;
     if (verdict.message) said.push(verdict.message);
     return null;
+  }
+
+  /** Whoever asked for something may stop it and answer what is asked about it; `Questions` looks at who answers. */
+  #isOwn(name: string, key: string, { source }: QueuedMessage): boolean {
+    if (ANSWERS.has(name)) return this.#ports.questions.waits(key);
+    if (name !== "stop") return false;
+    const turn = this.#desk.turnOf(key);
+    return !isShared(source, this.#ports.settings.sharing) || turn?.source.user_id === source.user_id;
   }
 
   /** Resolves to the text when it is no command after all. */
@@ -223,7 +231,7 @@ export class CommandDesk {
       quit: () => void said.push("A chat has no end; /new begins another conversation."),
       chat: {
         answer: (choice, options) => questions.answer(key, choice, source, options),
-        stop: () => this.#stop(key, row.id, present),
+        stop: () => this.#stop(key, row.id, present, message),
         whoami: () => this.#whoami(source),
         setHome: () => this.#controls.setHome(message),
         restart: () => this.#controls.restart(message),
@@ -237,12 +245,17 @@ export class CommandDesk {
   }
 
   /** Answered first: the reply is promised before the turn has come to its end. */
-  async #stop(key: string, own: number, conversation: OpenAgent): Promise<string> {
+  async #stop(key: string, own: number, conversation: OpenAgent, { source }: QueuedMessage): Promise<string> {
     const turn = this.#desk.turnOf(key);
     const isBusy = turn !== null && !turn.isFinished;
     turn?.interrupt("stop");
-    const dropped = await this.#clear(key, "stopped", { alsoQueued: false, except: own });
-    const ended = await conversation.processes.stopAll();
+    // Where several people write, somebody without the right to the command stops what is theirs.
+    const rights = this.#rightsOf(source);
+    const mayAll = mayRun({ name: "stop", permission: "user" }, source.user_id, rights);
+    const isTheirs = mayAll || !isShared(source, this.#ports.settings.sharing);
+    const by = isTheirs ? {} : { by: source.user_id };
+    const dropped = await this.#clear(key, "stopped", { alsoQueued: false, except: own, ...by });
+    const ended = isTheirs ? await conversation.processes.stopAll() : 0;
     const parts = [
       ...(isBusy ? ["Stopped."] : []),
       ...(dropped > 0 ? [`${dropped} waiting message${dropped === 1 ? "" : "s"} dropped.`] : []),
@@ -255,7 +268,7 @@ export class CommandDesk {
   async #clear(
     key: string,
     outcome: "stopped" | "cleared",
-    { alsoQueued, except }: { alsoQueued: boolean; except: number },
+    { alsoQueued, except, by }: { alsoQueued: boolean; except: number; by?: string | undefined },
   ) {
     const { work } = this.#ports;
     const rows = (await work.waiting()).get(key) ?? [];
@@ -263,7 +276,8 @@ export class CommandDesk {
     const running = new Set(turn?.rows.map(({ id }) => id));
     const dropped = rows.filter(({ id, kind, event }) => {
       if (id === except || id > except || kind !== "user" || running.has(id)) return false;
-      return alsoQueued || !(event as QueuedMessage).queued; // written by us
+      const { queued, source } = event as QueuedMessage; // written by us
+      return (alsoQueued || !queued) && (by === undefined || source.user_id === by);
     });
     const ids = dropped.map(({ id }) => id);
     return (await work.settle(ids, outcome, { unbegun: true })).length;
@@ -286,7 +300,9 @@ export class CommandDesk {
     const rights = this.#rightsOf(source);
     return this.#known
       .all()
-      .filter((one) => mayRun({ name: one.name, permission: one.permission ?? "user" }, source.user_id, rights));
+      .filter(
+        ({ name, permission = "user" }) => name === "stop" || mayRun({ name, permission }, source.user_id, rights),
+      );
   }
 
   #rightsOf(source: ChatSource) {
@@ -325,3 +341,4 @@ export class CommandDesk {
 
 const SURFACE: DispatchSurface = { kind: "gateway", interrupt: async () => undefined };
 const MOST_LISTED = 30;
+const ANSWERS: ReadonlySet<string> = new Set(["approve", "deny", "once", "always", "cancel", "yes", "no"]);

@@ -2,6 +2,7 @@
 import { readFile } from "node:fs/promises";
 import type { Logger } from "../../home/log.ts";
 import type { OpenHome } from "../../home/open.ts";
+import { inProfile } from "../../home/paths.ts";
 import type { Clock } from "../../kit/clock.ts";
 import { writeFileAtomic } from "../../kit/files.ts";
 import { parseJson } from "../../kit/json.ts";
@@ -72,7 +73,10 @@ export async function resolveTarget(
   if (!on)
     return problem(
       "not_configured",
-      `${entry.label} is not set up${why ? `: ${why}` : ""}. Run: hermes gateway setup ${name}`,
+      inProfile(
+        settings.home.paths,
+        `${entry.label} is not set up${why ? `: ${why}` : ""}. Run: hermes gateway setup ${name}`,
+      ),
     );
   if (colon < 0) return atHome(entry, settings, origin);
   const id = wanted.slice(colon + 1).trim();

@@ -41,6 +41,7 @@ const NOTICES = {
   "Stopping to read your new message.": "停下来阅读你的新消息。",
   "Got it. I will answer when this turn is done.": "收到。本轮完成后回答。",
   "Got it. Sub-agents are working; I will answer when this turn is done.": "收到。子代理正在工作；本轮完成后回答。",
+  "Queued. It gets a turn of its own when this one is done.": "已排队。本轮完成后会单独处理。",
   "Got it. I will take it into account.": "收到。我会考虑这一点。",
   "I am about to restart. Your message is saved and will be answered afterwards.":
     "我即将重启。你的消息已保存，稍后回答。",
@@ -92,8 +93,7 @@ const COMMAND_LINE = {
   "The gateway is already running (process {pid}).": "网关已在运行（进程 {pid}）。",
   "✓ The gateway is running (process {pid}): {platforms}": "✓ 网关正在运行（进程 {pid}）：{platforms}",
   "The gateway did not start.": "网关未能启动。",
-  "The gateway is still starting. See: hermes gateway status, {file}":
-    "网关仍在启动。查看：hermes gateway status、{file}",
+  "The gateway is still starting. See: {command}, {file}": "网关仍在启动。查看：{command}、{file}",
   "No gateway is running.": "没有正在运行的网关。",
   "The gateway is not running.": "网关没有运行。",
   "Stopping the {which}; running turns get up to {seconds} s.": "正在停止 {which}；运行中的轮次最多还有 {seconds} 秒。",
@@ -105,8 +105,7 @@ const COMMAND_LINE = {
   "To keep it running while you are logged out: loginctl enable-linger":
     "如需在退出登录后继续运行：loginctl enable-linger",
   "No service is installed.": "没有安装服务。",
-  "Start it: hermes gateway start, or in this terminal: hermes gateway run":
-    "启动：hermes gateway start，或在此终端：hermes gateway run",
+  "Start it: {command}, or in this terminal: {other}": "启动：{command}，或在此终端：{other}",
   "Which platform do you want to connect?": "你想连接哪个平台？",
   "✓ Saved {names} in {file}": "✓ 已将 {names} 存入 {file}",
   "{name} is needed. Ctrl+C cancels.": "需要 {name}。Ctrl+C 取消。",
@@ -120,13 +119,13 @@ const COMMAND_LINE = {
   "Set these, then run this command again:": "请设置以下各项，然后再次运行此命令：",
   "No pending requests, nobody approved. Strangers who write to the bot get a pairing code.":
     "没有等待的请求，也没有已获准的人。给机器人发消息的陌生人会收到配对代码。",
-  "Pending (approve one: hermes pairing approve PLATFORM CODE):":
-    "等待中（批准：hermes pairing approve PLATFORM CODE）：",
+  "Pending (approve one: {command}):": "等待中（批准：{command}）：",
   "No pending requests.": "没有等待的请求。",
   "Too many wrong codes: approvals for {platform} are locked until {time}.":
     "错误代码过多：{platform} 的批准已锁定至 {time}。",
-  'The code is wrong or expired. "hermes pairing list {platform}" lists pending requests.':
-    "代码错误或已过期。“hermes pairing list {platform}” 列出等待的请求。",
+  'The code is wrong or expired. "{command}" lists pending requests.': "代码错误或已过期。“{command}” 列出等待的请求。",
+  '{user} is not approved on {platform}. "{command}" shows who is.':
+    "{user} 未在 {platform} 上获准。“{command}” 显示谁已获准。",
   "✓ {name} may talk to the agent on {platform} and is notified.":
     "✓ {name} 可以在 {platform} 上与代理对话，已通知对方。",
   "✓ {name} may talk to the agent on {platform}.": "✓ {name} 可以在 {platform} 上与代理对话。",

@@ -30,7 +30,7 @@ const LINES: Readonly<Record<FailureReason, Lines>> = {
     error.code === "ERR_INVALID_CHAR"
       ? `The API key for ${host} cannot be sent: it has a line break or letters that no key has.`
       : `${host} did not accept the API key.`,
-    `Check ${key}, or run \`${hermesCommand("setup")}\` (on the screen: /setup).`,
+    `Check ${key}, or enter another one with \`${hermesCommand("setup")}\` (on the screen: /setup).`,
   ],
   billing: ({ host }) => [
     `The account at ${host} has no credit left, or the plan does not cover this model.`,
@@ -127,7 +127,7 @@ export function explainError(
     error,
     said: presentable(classified.message, target.apiKey),
     host: hostOf(target.baseUrl) || target.provider,
-    key: row?.keyEnv[0] ? `${row.keyEnv[0]} with \`hermes config show\`` : "`model.api_key` in config.yaml",
+    key: row?.keyEnv[0] ? `${row.keyEnv[0]} in .env` : "its key in .env (or `model.api_key` in config.yaml)",
   };
   const [sentence, action] = LINES[classified.reason](facts);
   return { sentence, action, text: `${sentence} ${action}`.trim() };

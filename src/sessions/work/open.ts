@@ -22,6 +22,7 @@ import {
 } from "./inbox.ts";
 import {
   beginSend,
+  bounced,
   canonical,
   dueRows,
   interruptedSends,
@@ -85,6 +86,7 @@ export async function openSqliteWork(core: StoreCore): Promise<WorkStore> {
     due: (platform, account) => read(() => dueRows(core, platform, account)),
     interruptedSends: (platform, account, lease) => write(() => interruptedSends(core, platform, account, lease)),
     sending: (id, lease) => write(() => beginSend(core, id, lease)),
+    bounced: (part, error) => write(() => bounced(core, part, error)),
     settleSend: (id, outcome, lease) => write(() => settleSend(core, id, outcome, lease)),
     outboxRow: (id) => read(() => outboxRows(core, "WHERE id = ?", id)[0] ?? null),
     wasSent: (platform, account, messageId) =>

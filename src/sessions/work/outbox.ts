@@ -113,6 +113,21 @@ export function settleSend(core: StoreCore, id: number, outcome: SendOutcome, le
   }
 }
 
+export function bounced(
+  core: StoreCore,
+  { platform, account, cause, part }: Pick<OutboxPart, "platform" | "account" | "cause" | "part">,
+  error: string,
+): OutboxRow | null {
+  const [row] = outboxRows(
+    core,
+    "WHERE platform = ? AND account = ? AND cause = ? AND part = ? AND state IN ('sent', 'sending')",
+    ...[platform, account, cause, part],
+  );
+  if (!row) return null;
+  core.db.run("UPDATE outbox SET state = 'dead', error = ? WHERE id = ?", error, row.id);
+  return { ...row, state: "dead", error };
+}
+
 // Who reads and writes a bot.
 
 interface BotRow {

@@ -1,0 +1,49 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { tempHome } from "../../../test/support/temp-home.ts";
+import { openHome } from "../../home/open.ts";
+import { builtinPlatforms } from "./registry.ts";
+import { GatewaySettings } from "./settings.ts";
+
+async function settingsOf(files: Readonly<Record<string, string>>, work: (settings: GatewaySettings) => unknown) {
+  const temp = await tempHome(files);
+  const home = await openHome({ argv: [], env: { HERMES_HOME: temp.dir }, osHome: temp.osHome, cwd: temp.project });
+  await work(await GatewaySettings.open(home));
+  await home.close();
+  await temp[Symbol.asyncDispose]();
+}
+
+test("blocks of the original's config.yaml are options; `platforms` wins over them, they win over gateway.json", () =>
+  settingsOf(
+    {
+      "config.yaml":
+        "telegram:\n  require_mention: true\n  free_response_chats: '1,2'\n  reactions: true\n  home_channel: {chat_id: '9'}\n" +
+        "discord: {enabled: false, allowed_channels: [7]}\n" +
+        "platforms:\n  telegram: {extra: {free_response_chats: [3]}}\n",
+      "gateway.json": JSON.stringify({
+        platforms: { telegram: { extra: { require_mention: false, guest_mode: true } } },
+      }),
+    },
+    async (settings) => {
+      const option = settings.option("telegram");
+      assert.equal(option("require_mention", "TELEGRAM_REQUIRE_MENTION"), true);
+      assert.deepEqual(option("free_response_chats"), [3]);
+      assert.equal(option("guest_mode"), true);
+      assert.equal(settings.platform("discord").enabled, false);
+      assert.deepEqual(settings.option("discord")("allowed_channels"), [7]);
+      const telegram = (await builtinPlatforms()).find(({ name }) => name === "telegram") ?? assert.fail();
+      assert.equal(settings.homeChannel(telegram)?.target.chatId, "9");
+    },
+  ));
+
+test("an option that nobody reads is named as it is written", () =>
+  settingsOf(
+    { "config.yaml": "telegram: {require_mentoin: true}\nplatforms: {telegram: {extra: {no_such: 1}}}\n" },
+    async (settings) => {
+      const telegram = (await builtinPlatforms()).find(({ name }) => name === "telegram") ?? assert.fail();
+      assert.deepEqual(settings.unknownOptions(telegram), [
+        "platforms.telegram.extra.no_such",
+        "telegram.require_mentoin",
+      ]);
+    },
+  ));
