@@ -18,10 +18,12 @@ interface Sent {
 interface Rig {
   readonly repeatIsSafe?: boolean;
   readonly more?: Partial<PlatformAdapter>;
+  readonly stopMs?: number;
+  failing?(work: WorkStore): WorkStore;
 }
 
 /** A platform that answers as it is told, and accepts when it is told nothing. */
-async function open(t: TestContext, { repeatIsSafe = false, more = {} }: Rig = {}) {
+async function open(t: TestContext, { repeatIsSafe = false, more = {}, stopMs, failing = (one) => one }: Rig = {}) {
   const { store } = await temporaryStore(t);
   const work = await store.work();
   const sent: Sent[] = [];
@@ -42,9 +44,9 @@ async function open(t: TestContext, { repeatIsSafe = false, more = {} }: Rig = {
   const dead: string[] = [];
   let lost = 0;
   const delivery = new Delivery({
-    ...{ work, adapter, account: "b", lease: taken.lease, clock: systemClock, log: recordedLog() },
+    ...{ work: failing(work), adapter, account: "b", lease: taken.lease, clock: systemClock, log: recordedLog() },
     entry: { name: "p", maxLength: 40, lengthUnit: "utf16", repeatIsSafe },
-    timers: { retry: 0.01, retryMax: 0.05, poll: 0.02 },
+    timers: { retry: 0.01, retryMax: 0.05, poll: 0.02, ...(stopMs === undefined ? {} : { stopMs }) },
     onDead: (_row, error) => dead.push(error),
     onLost: () => {
       lost++;
@@ -263,5 +265,85 @@ test("a mark that does not fit in front of a full part goes ahead of it", async 
   assert.deepEqual(
     sent.map(({ text }) => text),
     [full, "(recovered)", full],
+  );
+});
+
+const nonsense: readonly [string, (answer: never) => unknown][] = [
+  ["nothing", () => undefined],
+  ["a word", () => "sent"],
+  ["an unknown failure", () => ({ failed: "bored", error: 1 })],
+  ["an id that is none", () => ({ messageId: {} })],
+  [
+    "an error at once",
+    () => {
+      throw new Error("bug");
+    },
+  ],
+];
+for (const [what, answer] of nonsense)
+  test(`an adapter that answers ${what} has an unknown outcome, for each way to send, and sending goes on`, async (t) => {
+    const { work, delivery, sent } = await open(t, {
+      more: { edit: answer as never, ask: answer as never, sendFile: answer as never },
+    });
+    const question: Payload = { type: "question", text: "may I?", id: "q", buttons: [] };
+    const file = { path: "/x/a.png", kind: "image", name: "a.png" } as const;
+    const ids = [
+      ...(await promise(work, "a", { type: "file", file })),
+      ...(await promise(work, "b", question, { chatId: "2" })),
+    ];
+    delivery.start();
+    assert.deepEqual(await settled(work, ids), ["dead", "dead"]);
+    assert.deepEqual(await settled(work, await promise(work, "c", say("hi"))), ["sent"]);
+    assert.equal(sent.length, 1);
+  });
+
+test("a wait that is no number, or without end, does not stop a bot", async (t) => {
+  const { work, delivery, answers } = await open(t);
+  answers.push({ failed: "rate_limited", error: "429", retryAfter: Number.NaN });
+  delivery.start();
+  assert.deepEqual(await settled(work, await promise(work, "a", say("hi"))), ["sent"]);
+  answers.push({ failed: "rate_limited", error: "429", retryAfter: Number.POSITIVE_INFINITY });
+  await promise(work, "b", say("later"), { chatId: "2" });
+  delivery.wake();
+  assert.deepEqual(await settled(work, await promise(work, "c", say("hi"), { chatId: "3" })), ["sent"]);
+});
+
+test("a send that never ends holds no other chat up; a stop leaves its row to the next start", async (t) => {
+  const { work, delivery, sent } = await open(t, {
+    more: {
+      send: async (target, text) => {
+        if (target.chatId === "1") return new Promise<SendResult>(() => undefined);
+        sent.push({ chat: target.chatId, thread: undefined, text, key: "", plain: undefined });
+        return { messageId: "m" };
+      },
+    },
+    stopMs: 10,
+  });
+  const [stuck = 0] = await promise(work, "a", say("stuck"));
+  delivery.start();
+  assert.deepEqual(await settled(work, await promise(work, "b", say("hi"), { chatId: "2" })), ["sent"]);
+  await delivery.stop();
+  assert.equal((await work.outboxRow(stuck))?.state, "sending");
+});
+
+test("a store that fails for a while loses nothing: what was sent is noted when it can be, and not sent again", async (t) => {
+  const { work, delivery, sent } = await open(t, {
+    failing: (real) => {
+      let left = 3;
+      return {
+        ...real,
+        settleSend: async (...args) => {
+          if (left-- > 0) throw new Error("the disk is full");
+          return real.settleSend(...args);
+        },
+      };
+    },
+  });
+  const ids = await promise(work, "a", say("hi"));
+  delivery.start();
+  assert.deepEqual(await settled(work, ids), ["sent"]);
+  assert.deepEqual(
+    sent.map(({ text }) => text),
+    ["hi"],
   );
 });

@@ -1,6 +1,8 @@
 // Sends what is promised in the name of one bot, part by part. Whatever happens, the row in the store says what is known about it.
 import type { Logger } from "../../home/log.ts";
-import { type Clock, joinSignals } from "../../kit/clock.ts";
+import { type Clock, joinSignals, withGrace, within } from "../../kit/clock.ts";
+import { messageOf } from "../../kit/errors.ts";
+import { isRecord } from "../../kit/json.ts";
 import { LaneMovedError } from "../../sessions/store.ts";
 import type { BotLease, OutboxRow, SendOutcome, WorkStore } from "../../sessions/work.ts";
 import { splitFor } from "./answer.ts";
@@ -38,16 +40,20 @@ interface DeliveryOptions {
   readonly lease: BotLease;
   readonly clock: Clock;
   readonly log: Logger;
-  readonly timers?: { readonly retry: number; readonly retryMax: number; readonly poll: number };
+  readonly timers?: Partial<typeof TIMERS>;
   /** What cannot be sent, with the reason. */
   onDead?(row: OutboxRow, error: string): void;
   /** Somebody else sends for this bot now. */
   onLost?(): void;
 }
 
-const TIMERS = { retry: 2, retryMax: 300, poll: 2 };
+/** Seconds; `stopMs`: how long a stop waits for what is being sent. */
+const TIMERS = { retry: 2, retryMax: 300, poll: 2, stopMs: 5000 };
 const GIVE_UP_SECONDS = 24 * 3600;
 const AT_ONCE = 8;
+/** Longer than adapters wait by themselves: one that never answers must not hold up the other chats. */
+const CALL_MS = 300_000;
+const LONGEST_WAIT_SECONDS = 86_400;
 const RECOVERED = "(recovered) ";
 const THREAD_GONE = "(the thread is gone)\n";
 
@@ -58,6 +64,8 @@ export class Delivery {
   #wake: () => void = () => undefined;
   #woken = Promise.resolve();
   #running: Promise<void> | null = null;
+  /** What came of sends, while the store could not take it. */
+  readonly #unsettled = new Map<number, SendOutcome>();
 
   constructor(options: DeliveryOptions) {
     this.#options = options;
@@ -65,7 +73,7 @@ export class Delivery {
   }
 
   start(): void {
-    this.#running ??= this.#run().catch((error) => this.#stopped(error));
+    this.#running ??= this.#keepRunning();
   }
 
   /** Something new was promised: it need not wait for the next look. */
@@ -73,24 +81,58 @@ export class Delivery {
     this.#wake();
   }
 
-  /** Resolves when what was being sent has an outcome. */
+  /** Resolves when what was being sent has an outcome, or has had a moment for it: the next start settles it then. */
   async stop(): Promise<void> {
     this.#over.abort();
     this.#wake();
     await this.#running;
   }
 
+  /** A store that fails for a while (a full disk) ends nothing. */
+  async #keepRunning(): Promise<void> {
+    const { clock, log, entry, onLost } = this.#options;
+    for (let failures = 0; !this.#over.signal.aborted; failures++) {
+      try {
+        await this.#run();
+      } catch (error) {
+        if (error instanceof LaneMovedError) return onLost?.();
+        log.error(`sending by ${entry.name} failed; it is tried again`, error);
+        await clock.sleep(this.#backoff(failures) * 1000, this.#over.signal).catch(() => undefined);
+      }
+    }
+  }
+
   async #run(): Promise<void> {
     const { work, entry, account, lease } = this.#options;
     for (const row of await work.interruptedSends(entry.name, account, lease))
-      await this.#settle(row, await this.#unknown(row, "cut off"));
-    while (!this.#over.signal.aborted) {
-      this.#rest();
-      const due = await work.due(entry.name, account);
-      for (let at = 0; at < due.length && !this.#over.signal.aborted; at += AT_ONCE)
-        await Promise.all(due.slice(at, at + AT_ONCE).map((row) => this.#send(row)));
-      if (due.length === 0) await this.#pause();
+      await this.#settle(row, this.#unsettled.get(row.id) ?? (await this.#unknown(row, "cut off")));
+    const sends = new Set<Promise<void>>();
+    let failure: { readonly error: unknown } | null = null;
+    try {
+      while (!this.#over.signal.aborted && failure === null) {
+        this.#rest();
+        const due = (await work.due(entry.name, account)).slice(0, AT_ONCE - sends.size);
+        const begun = await Promise.all(due.map((row) => work.sending(row.id, lease)));
+        for (const row of due.filter((_, at) => begun[at])) {
+          const send = this.#send(row)
+            .catch((error: unknown) => {
+              failure ??= { error };
+            })
+            .finally(() => {
+              sends.delete(send);
+              this.#wake();
+            });
+          sends.add(send);
+        }
+        // One chat that is slow holds nobody else up.
+        if (sends.size >= AT_ONCE) await this.#woken;
+        else if (due.length === 0) await this.#pause();
+      }
+    } finally {
+      // None may still be on its way when the next look takes it for cut off.
+      await Promise.all(sends);
     }
+    if (failure !== null) throw (failure as { readonly error: unknown }).error; // set in a callback
   }
 
   #rest(): void {
@@ -113,41 +155,46 @@ export class Delivery {
   }
 
   async #send(row: OutboxRow): Promise<void> {
-    const { work, lease } = this.#options;
-    if (!(await work.sending(row.id, lease))) return;
     const result = await this.#hand(row);
-    await this.#settle(row, await this.#outcome(row, result));
+    if (result !== null) await this.#settle(row, await this.#outcome(row, result));
   }
 
-  async #hand(row: OutboxRow): Promise<SendResult> {
-    const { adapter, log } = this.#options;
+  /** Null: the delivery stops, and whether it was sent is not known yet. */
+  async #hand(row: OutboxRow): Promise<SendResult | null> {
+    const { log, entry } = this.#options;
+    try {
+      const called = await this.#inTime(() => this.#call(row));
+      return called.done ? asResult(called.value) : null;
+    } catch (error) {
+      // Against its contract: whether the request left is anybody's guess.
+      log.error(`sending by ${entry.name} failed in an unforeseen way`, error);
+      return { failed: "unknown", error: messageOf(error) };
+    }
+  }
+
+  async #call(row: OutboxRow): Promise<SendResult> {
+    const { adapter } = this.#options;
     const payload = row.payload as Payload; // written by us, as is the target
     const { plain, important, replyTo } = payload;
     const target = { ...(row.target as ChatTarget), ...(replyTo === undefined ? {} : { replyTo }) };
     const options = { key: keyOf(row), plain, important };
     const mark = (payload.threadGone ? THREAD_GONE : "") + (payload.recovered ? RECOVERED : "");
-    try {
-      if (payload.type === "edit" && adapter.edit)
-        return await adapter.edit(target, payload.messageId, payload.text, { ...options, final: true });
-      if (payload.type === "file" && adapter.sendFile) return await adapter.sendFile(target, payload.file, options);
-      if (payload.type === "question" && adapter.ask && !plain)
-        return await adapter.ask(target, mark + payload.text, payload, options);
-      const text = textOf(payload);
-      const fits = splitMessage(mark + text, splitFor(this.#options.entry)).length === 1;
-      // A part that fills its message has no room for the mark: that goes ahead by itself.
-      if (mark !== "" && !fits) {
-        const ahead = await adapter.send(target, mark.trim(), { ...options, key: `${options.key}!` });
-        if ("failed" in ahead) return ahead;
-      }
-      return await adapter.send(target, fits ? mark + text : text, options);
-    } catch (error) {
-      // Against its contract: whether the request left is anybody's guess.
-      log.error(`sending by ${this.#options.entry.name} failed in an unforeseen way`, error);
-      return { failed: "unknown", error: String(error) };
+    if (payload.type === "edit" && adapter.edit)
+      return adapter.edit(target, payload.messageId, payload.text, { ...options, final: true });
+    if (payload.type === "file" && adapter.sendFile) return adapter.sendFile(target, payload.file, options);
+    if (payload.type === "question" && adapter.ask && !plain)
+      return adapter.ask(target, mark + payload.text, payload, options);
+    const text = textOf(payload);
+    const fits = splitMessage(mark + text, splitFor(this.#options.entry)).length === 1;
+    // A part that fills its message has no room for the mark: that goes ahead by itself.
+    if (mark !== "" && !fits) {
+      const ahead = await adapter.send(target, mark.trim(), { ...options, key: `${options.key}!` });
+      if ("failed" in ahead) return ahead;
     }
+    return adapter.send(target, fits ? mark + text : text, options);
   }
 
-  async #outcome(row: OutboxRow, result: SendResult): Promise<SendOutcome> {
+  async #outcome(row: OutboxRow, result: SendResult): Promise<SendOutcome | null> {
     if (!("failed" in result)) return { type: "sent", messageId: result.messageId };
     const { failed, error, retryAfter } = result;
     const payload = row.payload as Payload;
@@ -176,24 +223,44 @@ export class Delivery {
     }
   }
 
-  /** Perhaps it arrived. Looked for, or repeated where that is safe; else once more with a mark, and no more. */
-  async #unknown(row: OutboxRow, error: string): Promise<SendOutcome> {
+  /**
+   * Perhaps it arrived. Looked for, or repeated where that is safe; else once more with a mark, and no more. Null: the delivery stops, and
+   * the next start looks.
+   */
+  async #unknown(row: OutboxRow, error: string): Promise<SendOutcome | null> {
     const { entry, adapter } = this.#options;
     const payload = row.payload as Payload;
     const again = { type: "again", afterSeconds: this.#backoff(0), counts: true, error } as const;
     if (entry.repeatIsSafe || payload.type === "edit") return again;
-    const found = await adapter
-      .findSent?.(row.target as ChatTarget, keyOf(row), textOf(payload), row.createdAt)
-      .catch(() => undefined);
+    const find = async () => adapter.findSent?.(row.target as ChatTarget, keyOf(row), textOf(payload), row.createdAt);
+    const looked = await this.#inTime(() => find().catch(() => undefined));
+    if (!looked.done) return null;
+    const found = looked.value;
     if (typeof found === "string") return { type: "sent", messageId: found };
     if (found === null) return again;
     if (payload.recovered) return { type: "dead", error: `${error}; whether it arrived is not known` };
     return { ...again, payload: { ...payload, recovered: true } };
   }
 
-  async #settle(row: OutboxRow, outcome: SendOutcome): Promise<void> {
+  /** Not done: it was stopped in the middle. */
+  async #inTime<T>(
+    work: () => Promise<T>,
+  ): Promise<{ readonly done: true; readonly value: T } | { readonly done: false }> {
+    const over = new AbortController();
+    const bounded = within(work, CALL_MS, this.#options.clock, over.signal);
+    try {
+      return await withGrace(bounded, this.#over.signal, this.#timers.stopMs);
+    } finally {
+      over.abort();
+    }
+  }
+
+  async #settle(row: OutboxRow, outcome: SendOutcome | null): Promise<void> {
     const { work, lease, onDead } = this.#options;
+    if (outcome === null) return;
+    this.#unsettled.set(row.id, outcome);
     await work.settleSend(row.id, outcome, lease);
+    this.#unsettled.delete(row.id);
     if (outcome.type === "dead") onDead?.(row, outcome.error);
   }
 
@@ -206,12 +273,22 @@ export class Delivery {
   get #now(): number {
     return this.#options.clock.now() / 1000;
   }
+}
 
-  #stopped(error: unknown): void {
-    const { onLost, log, entry } = this.#options;
-    if (error instanceof LaneMovedError) onLost?.();
-    else log.error(`sending by ${entry.name} stopped`, error);
+const FAILURES = ["rate_limited", "format", "thread_gone", "unreachable", "refused", "unknown"] as const;
+
+/** Adapters of plugins may answer anything: what is no result tells nothing. */
+function asResult(value: unknown): SendResult {
+  const { messageId, failed, error, retryAfter } = isRecord(value) ? value : {};
+  const kind = FAILURES.find((one) => one === failed);
+  if (kind) {
+    const wait = typeof retryAfter === "number" && retryAfter >= 0 ? Math.min(retryAfter, LONGEST_WAIT_SECONDS) : null;
+    return { failed: kind, error: String(error ?? kind), ...(wait === null ? {} : { retryAfter: wait }) };
   }
+  if (failed === undefined && messageId === null) return { messageId };
+  if (failed === undefined && ["string", "number", "bigint"].includes(typeof messageId))
+    return { messageId: String(messageId) };
+  return { failed: "unknown", error: "the platform did not say what came of it" };
 }
 
 /** Of its own for each part of each store: a platform that remembers keys may have seen those of a store that is gone. */

@@ -2,6 +2,7 @@
 import type { Logger } from "../../home/log.ts";
 import { type Clock, joinSignals, OutOfTime, within } from "../../kit/clock.ts";
 import { messageOf } from "../../kit/errors.ts";
+import { isRecord } from "../../kit/json.ts";
 import { LaneMovedError } from "../../sessions/store.ts";
 import type { BotLease, OutboxRow, WorkStore } from "../../sessions/work.ts";
 import { type AdapterHost, type PlatformAdapter, type PlatformEntry, PlatformError } from "./contract.ts";
@@ -190,15 +191,15 @@ export class Link {
     this.#lost = resolve;
     signal.addEventListener("abort", () => resolve(stopped()), { once: true });
     const seconds = settings.timers.connect;
-    const adapter = await entry.open({
-      ...this.#options.host(this.account),
-      lost: (error) => resolve(asPlatformError(error)),
-    });
-    try {
-      await within(() => adapter.connect(signal), seconds * 1000, clock, signal).catch((error: unknown) => {
+    const host = { ...this.#options.host(this.account), lost: (error: unknown) => resolve(asPlatformError(error)) };
+    const inTime = <T>(step: () => Promise<T>) =>
+      within(step, seconds * 1000, clock, signal).catch((error: unknown) => {
         if (!(error instanceof OutOfTime)) throw error;
         throw new PlatformError("connect_timeout", `not connected within ${seconds} seconds`, { retryable: true });
       });
+    const adapter = await inTime(async () => entry.open(host));
+    try {
+      await inTime(async () => adapter.connect(signal));
       this.#adapter = adapter;
       this.#failures = 0;
       const { account, listening = null } = adapter;
@@ -222,7 +223,7 @@ export class Link {
       this.#adapter = null;
       await this.#delivery?.stop();
       this.#delivery = null;
-      await within(() => adapter.disconnect(), DISCONNECT_MS, clock).catch((error) =>
+      await within(async () => adapter.disconnect(), DISCONNECT_MS, clock).catch((error) =>
         log.warn(`${entry.label} did not disconnect`, error),
       );
     }
@@ -295,7 +296,7 @@ const stopped = () => new PlatformError("stopped", "the gateway stops", { retrya
  */
 function asPlatformError(error: unknown): PlatformError {
   if (error instanceof PlatformError) return error;
-  const { code, retryable } = error as { code?: unknown; retryable?: unknown }; // looked at in the next line
+  const { code, retryable } = isRecord(error) ? error : {};
   const isTold = typeof code === "string" && typeof retryable === "boolean";
   const facts = isTold ? { code, retryable } : { code: "unforeseen", retryable: true };
   return new PlatformError(facts.code, messageOf(error), { retryable: facts.retryable, cause: error });

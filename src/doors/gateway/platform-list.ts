@@ -59,10 +59,46 @@ async function pluginPlatforms(
   return offered.flatMap(({ name, platform }) => {
     const entry = platform as PlatformEntry; // looked at in the next line
     const parts = [entry?.identity, entry?.open, entry?.parseTarget].every((part) => typeof part === "function");
-    if (parts && entry.name === name && entry.maxLength > 0) return [entry];
+    if (parts && entry.name === name && entry.maxLength > 0) return [guarded(entry, log)];
     const problem = `the platform ${name} of a plugin is incomplete: it needs identity, open, parseTarget, maxLength, its name`;
     log.warn(problem);
     report(problem);
     return [];
+  });
+}
+
+/** What a plugin left out has its default, and what its small functions throw is logged: the other platforms go on. */
+function guarded(entry: PlatformEntry, log: Logger): PlatformEntry {
+  const calls: Readonly<Record<string, (args: readonly unknown[]) => unknown>> = {
+    ...{ identity: () => null, parseTarget: () => null, format: ([text]: readonly unknown[]) => text },
+    ...{
+      batchSeconds: () => 0,
+      followUpSeconds: () => 0,
+      check: () => "its check of the settings failed; see the log",
+    },
+    commandWord: ([name]) => `/${name}`,
+  };
+  const { label, lengthUnit, options, variables } = entry;
+  const plain: Partial<PlatformEntry> = {
+    label: typeof label === "string" && label !== "" ? label : entry.name,
+    lengthUnit: ["utf16", "codepoint", "bytes"].includes(lengthUnit) ? lengthUnit : "utf16",
+    options: Array.isArray(options) ? options : [],
+    variables: Array.isArray(variables) ? variables : [],
+  };
+  return new Proxy(entry, {
+    get(target, key) {
+      if (Object.hasOwn(plain, key)) return plain[key as keyof PlatformEntry];
+      const value: unknown = Reflect.get(target, key);
+      const instead = typeof key === "string" && Object.hasOwn(calls, key) ? calls[key] : undefined;
+      if (typeof value !== "function" || !instead) return value;
+      return (...args: readonly unknown[]) => {
+        try {
+          return value.apply(target, args);
+        } catch (error) {
+          log.error(`${entry.name}: ${String(key)} of the plugin failed`, error);
+          return instead(args);
+        }
+      };
+    },
   });
 }

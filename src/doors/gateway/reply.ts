@@ -110,8 +110,9 @@ export class Reply {
   #mark(state: "working" | "done" | "failed"): void {
     const { messageId } = this.#message;
     if (messageId === undefined) return;
-    const marked = this.#bot.adapter?.mark?.(this.target, messageId, state);
-    marked?.catch((error) => this.#ports.log.debug("a message could not be marked", error));
+    const { adapter } = this.#bot;
+    const mark = async () => adapter?.mark?.(this.target, messageId, state);
+    mark().catch((error) => this.#ports.log.debug("a message could not be marked", error));
   }
 
   /** Said beside the answer, in its order. */
