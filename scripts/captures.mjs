@@ -286,7 +286,7 @@ const SCENES = {
   async chinese({ start, shot }) {
     const { screen } = await start({ env: { HERMES_LANGUAGE: "zh" } });
     await screen.say("clean up the build folder");
-    await screen.waitFor("危险命令");
+    await screen.waitFor("危险命令：递归删除");
     await pause(300);
     await shot("chinese");
   },

@@ -2,10 +2,12 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import type { Command } from "commander";
+import { dangerWords } from "../src/doors/approval-words.ts";
 import { commandTree } from "../src/doors/cli/program.ts";
 import type { CliContext } from "../src/doors/cli-context.ts";
 import { catalogueOf, useLanguage } from "../src/home/language/languages.ts";
 import { said } from "../src/home/language/words.ts";
+import { RULES } from "../src/safety/danger/table.ts";
 import { sourceTexts } from "./support/texts.ts";
 
 describe("with display.language zh", () => {
@@ -37,6 +39,15 @@ describe("with display.language zh", () => {
       assert.ok(reached >= share, `${Math.round(reached * 100)} %; without a translation:\n${missing.join("\n")}`);
     });
   }
+});
+
+test("every kind of danger that a question names has its Chinese words", async () => {
+  await useLanguage("zh");
+  const names = /^(?:SQL DROP|SQL TRUNCATE|find -delete)$/; // the command itself
+  const missing = RULES.map(({ rule }) => rule.key).filter((key) => dangerWords(key) === key && !names.test(key));
+  assert.deepEqual(missing, []);
+  assert.equal(dangerWords("recursive delete + outside sandbox: rm"), "递归删除 + 沙盒外：rm");
+  await useLanguage("en");
 });
 
 /** Words of programming languages, scripts for other programs. */

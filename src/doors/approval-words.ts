@@ -1,5 +1,5 @@
 // How a question for a yes is worded, the same in every door: by what a yes would do.
-import { t } from "../home/language/words.ts";
+import { said, t } from "../home/language/words.ts";
 import type { ApprovalQuestion } from "../safety/decision.ts";
 
 interface ApprovalWords {
@@ -37,6 +37,9 @@ export function approvalWords({ about, description }: ApprovalQuestion): Approva
     case "other":
       return { title: description, ...run() };
     case undefined:
-      return { title: t("Dangerous command: {what}", { what: description }), ...run() };
+      return { title: t("Dangerous command: {what}", { what: dangerWords(description) }), ...run() };
   }
 }
+
+/** The kinds of danger of a command, one or several, for people; settings keep them in English. */
+export const dangerWords = (kinds: string) => kinds.split(" + ").map(said).join(" + ");

@@ -15,7 +15,7 @@ import { messageOf } from "../../kit/errors.ts";
 import { plural } from "../../kit/formats.ts";
 import { placeOf } from "../../llm/wire.ts";
 import type { AnswerTo, ApprovalQuestion, Question } from "../../safety/decision.ts";
-import { approvalWords } from "../approval-words.ts";
+import { approvalWords, dangerWords } from "../approval-words.ts";
 import { feedRow, feedSuffix, recoveryLine } from "../feed.ts";
 import { plainMarkdown } from "../plain-markdown.ts";
 import { printable, revealed, wrapColumns } from "../terminal-text.ts";
@@ -396,7 +396,7 @@ function approvalItems(question: ApprovalQuestion): PickItem<AnswerTo<ApprovalQu
     { label: once, value: "once" },
     ...(question.allowSession === false
       ? []
-      : [{ label: t("Allow for this session"), hint: question.patternKey, value: "session" as const }]),
+      : [{ label: t("Allow for this session"), hint: dangerWords(question.patternKey), value: "session" as const }]),
     ...(question.allowAlways ? [{ label: t("Always allow"), value: "always" as const }] : []),
     { label: no, value: "deny" },
   ];

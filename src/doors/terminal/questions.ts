@@ -10,7 +10,7 @@ import {
   type Question,
   refuse,
 } from "../../safety/decision.ts";
-import { approvalWords } from "../approval-words.ts";
+import { approvalWords, dangerWords } from "../approval-words.ts";
 import { type Choice, ChoiceList, PREVIEW_ROWS } from "../choice-list.ts";
 import { cut, onlyStyled, printable, revealed, type Theme, wrapLines } from "../terminal-text.ts";
 import { Lines } from "./blocks.ts";
@@ -343,7 +343,7 @@ function approvalChoices(question: ApprovalQuestion): Choice<AnswerTo<ApprovalQu
       : [
           {
             label: t("Allow for this session"),
-            hint: t('all "{kind}" actions', { kind: question.patternKey }),
+            hint: t('all "{kind}" actions', { kind: dangerWords(question.patternKey) }),
             value: "session" as const,
           },
         ]),

@@ -2,6 +2,7 @@
 import { CHINESE_CHATS } from "./chinese-chats.ts";
 import { CHINESE_CHECKS } from "./chinese-checks.ts";
 import { CHINESE_COMMAND_LINE } from "./chinese-command-line.ts";
+import { CHINESE_DANGERS } from "./chinese-dangers.ts";
 import { CHINESE_HELP } from "./chinese-help.ts";
 import { CHINESE_REPLIES } from "./chinese-replies.ts";
 import type { Catalogue } from "./words.ts";
@@ -398,4 +399,5 @@ export const CHINESE: Catalogue = {
   ...CHINESE_REPLIES,
   ...CHINESE_COMMAND_LINE,
   ...CHINESE_CHECKS,
+  ...CHINESE_DANGERS,
 };
