@@ -1,5 +1,6 @@
 // `/model`: choose another model from what the server offers, or name one; a name nobody knows is asked about first.
 import { windowText } from "../agent/usage-meter.ts";
+import { t } from "../home/language/words.ts";
 import { messageOf } from "../kit/errors.ts";
 import { contextSize } from "../kit/formats.ts";
 import { isLocalEndpoint } from "../llm/providers/hosts.ts";
@@ -154,7 +155,10 @@ async function aliases({ home }: Pick<CommandContext, "home">): Promise<readonly
 
 /** Window and price, as far as they are known: nothing is made up. */
 function factsOf({ contextLength, price }: Pick<OfferedModel, "contextLength" | "price">): [string, string] {
-  const window = contextLength === null ? "" : contextSize(contextLength);
-  if (price === null) return [window, ""];
-  return [window, price.input === 0 && price.output === 0 ? "included" : `$${price.input} / $${price.output}`];
+  return [contextLength === null ? "" : contextSize(contextLength), priceText(price)];
+}
+
+export function priceText(price: OfferedModel["price"]): string {
+  if (price === null) return "";
+  return price.input === 0 && price.output === 0 ? t("included") : `$${price.input} / $${price.output}`;
 }

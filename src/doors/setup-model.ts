@@ -3,6 +3,7 @@
 import { chooseTarget, keysIn, saveModel } from "../agent/open-model.ts";
 import { smallWindowNote, windowText } from "../agent/usage-meter.ts";
 import type { PickItem } from "../commands/context.ts";
+import { priceText } from "../commands/model.ts";
 import type { OpenHome } from "../home/open.ts";
 import { maskValue } from "../home/secrets.ts";
 import { contextSize, plural } from "../kit/formats.ts";
@@ -397,11 +398,6 @@ async function pickModel({ draft, runtime, models }: Ready, { home, surface }: S
 }
 
 const publishedModel = ({ id, contextLength, price }: OfferedModel): OfferedModel => ({ id, contextLength, price });
-
-function priceText(price: OfferedModel["price"]): string {
-  if (price === null) return "";
-  return price.input === 0 && price.output === 0 ? "free" : `$${price.input} / $${price.output}`;
-}
 
 // Writing it down.
 

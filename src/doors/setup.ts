@@ -77,7 +77,7 @@ async function runAsked(setup: Setup, quick: boolean, run: (section: Section) =>
     title: "Welcome to Hermes. What do you want to set up?",
     choices: [
       { label: "Quick: connect a model", hint: "a provider, its key, a model", value: false },
-      { label: "Everything", hint: "model, speech, terminal, chats, tools, agent; Esc skips a step", value: true },
+      { label: "Everything", hint: "model, speech, terminal, chats, tools, agent", value: true },
     ],
   });
   if (!whole) return run("model");

@@ -79,7 +79,9 @@ describe("a question about the past", () => {
     await pastOf(home);
     const search = async (query: string) => (await runHermes(["sessions", "search", query], { home })).stdout;
     assert.match(await search('"lighthouse of Genoa" OR 牙医'), /Genoa[\s\S]*牙医|牙医[\s\S]*Genoa/);
-    assert.equal(await search('"Genoa lighthouse"'), "");
+    const nothing = await runHermes(["sessions", "search", '"Genoa lighthouse"'], { home });
+    assert.deepEqual([nothing.code, nothing.stdout], [1, ""]);
+    assert.match(nothing.stderr, /^hermes: Nothing found for ""Genoa lighthouse""\.\n$/);
     assert.match(await search("lighthouses in genoa"), />>>lighthouse<<< of >>>Genoa<<</);
   });
 

@@ -13,7 +13,7 @@ import { type ContentPart, textOf } from "../../llm/messages.ts";
 import { type SessionListItem, type SessionStore, StoreError } from "../../sessions/store.ts";
 import type { ScreenQuestion } from "../choice-list.ts";
 import { type CliContext, ExitError } from "../cli-context.ts";
-import { cut } from "../terminal-text.ts";
+import { cut, wrapColumns } from "../terminal-text.ts";
 import { briefly, factLines, oneLine, positiveNumber, print, printJson } from "./present.ts";
 import { notFound, resolveSession, sessionJson, sessionTable } from "./session-command.ts";
 import {
@@ -221,14 +221,15 @@ async function search(ctx: CliContext, query: string, flags: SearchFlags): Promi
   for (const { typed, read } of result.readAs ?? []) ctx.io.err(`Reading "${briefly(typed)}" as "${read}".\n`);
   if (result.time) ctx.io.err(`Time: ${timeLine(result.time)}\n`);
   if (flags.json) return printJson(ctx, result.conversations.flatMap(hitsJson).slice(0, flags.limit));
-  if (result.conversations.length === 0) return ctx.io.err(`Nothing found for "${briefly(query)}".\n`);
+  if (result.conversations.length === 0) throw new ExitError(1, `Nothing found for "${briefly(query)}".`);
   for (const { hits, rows, missing } of result.conversations) {
     const id = hits[0]?.sessionId ?? "";
     const title = (await store.get(id))?.title;
     print(ctx, `${id}${title ? `  ${oneLine(title)}` : ""}`, { asIs: true });
     for (const hit of hits.slice(0, SHOWN_HITS)) {
       const who = `${hit.role}${hit.toolName === null ? "" : ` (${oneLine(hit.toolName)})`}`;
-      print(ctx, `  ${localMinute(hit.timestamp)}  ${who}: ${oneLine(hit.snippet)}`, { asIs: true });
+      const line = `  ${localMinute(hit.timestamp)}  ${who}: ${oneLine(hit.snippet)}`;
+      print(ctx, ctx.io.stdoutIsTerminal ? wrapColumns(line, ctx.io.columns).join("\n") : line, { asIs: true });
     }
     if (rows > SHOWN_HITS) print(ctx, `  ... ${rows - SHOWN_HITS} more in this session`);
     if (missing.length > 0) print(ctx, `  without: ${missing.map(oneLine).join(", ")}`);

@@ -208,7 +208,8 @@ function left({ opened, cwd, profile }: BannerFacts, theme: Theme): string[] {
 function right(facts: BannerFacts, width: number, theme: Theme): string[] {
   const { opened } = facts;
   if (!opened) return [];
-  const toolsets = [...opened.tools];
+  // Where few fit, those with most tools say most.
+  const toolsets = [...opened.tools].sort(([, one], [, other]) => other.length - one.length);
   const shown = facts.rows < LOW_ROWS ? TOOLSETS_SHOWN_LOW : TOOLSETS_SHOWN;
   const more = toolsets.length - shown;
   return [

@@ -324,7 +324,7 @@ const SETUP = {
   "✓ Commands run in a container.": "✓ 命令在容器中运行。",
   "✓ Commands run on {host}.": "✓ 命令在 {host} 上运行。",
   "Nothing is missing.": "什么都不缺。",
-  "model, speech, terminal, chats, tools, agent; Esc skips a step": "模型、语音、终端、聊天、工具、代理；Esc 跳过一步",
+  "model, speech, terminal, chats, tools, agent": "模型、语音、终端、聊天、工具、代理",
   "Skipped: {names}.": "已跳过：{names}。",
   "Telegram, Discord, Slack and others": "Telegram、Discord、Slack 等",
   "Which service turns text into speech?": "用哪个服务把文本转成语音？",
