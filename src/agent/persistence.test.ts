@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
 import { play, rigAgent } from "../../test/support/agent/agent-rig.ts";
 import { assertLegalHistory, assertLegalRequest } from "../../test/support/agent/legal.ts";
 import { ScriptedGate } from "../../test/support/agent/scripted-gate.ts";
@@ -32,7 +33,7 @@ test("at each model call everything it is told is on disk already", async (t) =>
   );
 });
 
-test("the calls are on disk before the first of them runs", async (t) => {
+test("calls that act are on disk before the first of them runs", async (t) => {
   const { store } = await temporaryStore(t);
   const seen: string[] = [];
   const look = async () => {
@@ -44,6 +45,43 @@ test("the calls are on disk before the first of them runs", async (t) => {
     "go",
   );
   assert.deepEqual(seen, ["user assistant"]);
+});
+
+test("a call that only looks at files is on disk very soon, also while it takes its time, and its rows stand in order", async (t) => {
+  const { store } = await temporaryStore(t);
+  const roles = async () => (await store.load("session-1")).map((row) => row.role).join(" ");
+  const look = async () => {
+    while ((await roles()) !== "user assistant") await delay(5);
+    return "ok";
+  };
+  const quick = () => "ok";
+  const gate = new ScriptedGate(
+    ...[{ calls: [{ name: "read_file", args: {} }] }, { calls: [{ name: "search_files", args: {} }] }],
+    { text: "done" },
+  );
+  await play(rigAgent({ gate, store, tools: { read_file: look, search_files: quick } }), "go");
+  assert.equal(await roles(), "user assistant tool assistant tool assistant");
+});
+
+test("a turn that is stopped while it looks at files leaves what was asked on disk", async (t) => {
+  const { store } = await temporaryStore(t);
+  const gate = new ScriptedGate({ calls: [{ name: "read_file", args: {} }] });
+  const stop = () => {
+    stopped.interrupt();
+    return new Promise<string>(() => undefined);
+  };
+  const stopped = rigAgent({
+    gate,
+    store,
+    tools: { read_file: stop },
+  });
+  await play(stopped, "go");
+  const rows = await store.load("session-1");
+  assert.deepEqual(
+    rows.slice(0, 3).map((row) => row.role),
+    ["user", "assistant", "tool"],
+  );
+  assertLegalHistory(await reloaded(store));
 });
 
 test("a crash at any row leaves a conversation that goes on", async (t) => {

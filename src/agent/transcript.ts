@@ -48,6 +48,10 @@ export interface SentBefore {
   readonly sent: string | null;
 }
 
+/** How long a message waits for the results of calls that only look. */
+const HOLD_MS = 50;
+const noop = () => undefined;
+
 const PROCESS_ENDED =
   "[No result: the program ended while this call was running. It may or may not have taken effect; check before repeating it.]";
 
@@ -62,6 +66,8 @@ export class Transcript {
   #sessionId: string;
   #messages: readonly HistoryMessage[];
   #unwritten: HistoryMessage[] = [];
+  #held: NodeJS.Timeout | null = null;
+  #writing: Promise<void> | null = null;
   #loaded: boolean;
   /** Its client keeps the history; the store is not asked. */
   readonly #isClients: boolean;
@@ -118,11 +124,34 @@ export class Transcript {
 
   async append(entries: readonly Entry[], through?: StoreRows): Promise<readonly number[]> {
     const before = this.#messages;
-    this.#messages = [...before, ...entries.map((entry) => entry.message)];
-    return this.#write(
-      entries.map((entry) => withoutImageBytes(entry.stored ?? entry.message)),
-      through && { through, before },
-    );
+    return this.#write(this.#take(entries), through && { through, before });
+  }
+
+  /** More of the turn follows. */
+  async appendMidTurn(entries: readonly Entry[]): Promise<readonly number[]> {
+    return this.#write(this.#take(entries), { midTurn: true });
+  }
+
+  /** Rows that go to disk with the next ones, or very soon: for calls that do nothing but look. */
+  appendWithNext(entries: readonly Entry[]): void {
+    this.#unwritten.push(...this.#take(entries));
+    this.#held ??= setTimeout(() => {
+      this.#held = null;
+      // What fails stays, and is written with the next rows.
+      this.#writing = this.#write([], { midTurn: true }).then(noop, noop);
+    }, HOLD_MS);
+  }
+
+  /** Nothing waits for company any more. */
+  async writeHeld(): Promise<void> {
+    if (this.#held) await this.#write([], { midTurn: true });
+    await this.#writing;
+  }
+
+  /** Into memory; as rows. */
+  #take(entries: readonly Entry[]): readonly HistoryMessage[] {
+    this.#messages = [...this.#messages, ...entries.map((entry) => entry.message)];
+    return entries.map((entry) => withoutImageBytes(entry.stored ?? entry.message));
   }
 
   /** A user message right behind an unanswered one is a row of its own, and one message with it in memory. */
@@ -302,11 +331,21 @@ export class Transcript {
   /** What another way refuses leaves nothing behind: memory is `before` again. */
   async #write(
     rows: readonly HistoryMessage[],
-    special?: { readonly through: StoreRows; readonly before: readonly HistoryMessage[] },
+    how: {
+      readonly through?: StoreRows;
+      readonly before?: readonly HistoryMessage[];
+      readonly midTurn?: boolean;
+    } = {},
   ): Promise<readonly number[]> {
     if (!this.#store) return [];
     const store = this.#store;
-    const write: StoreRows = special?.through ?? ((sessionId, batch) => store.append(sessionId, batch));
+    const { midTurn = false, before } = how;
+    clearTimeout(this.#held ?? undefined);
+    this.#held = null;
+    const other = this.#writing;
+    if (other) await other;
+    if (this.#writing === other) this.#writing = null;
+    const write: StoreRows = how.through ?? ((sessionId, batch) => store.append(sessionId, batch, { midTurn }));
     this.#unwritten.push(...rows);
     for (;;) {
       const batch = [...this.#unwritten];
@@ -317,8 +356,8 @@ export class Transcript {
       } catch (error) {
         const isElsewhere = error instanceof SessionCompressedError && error.tipId !== this.#sessionId;
         if (!isElsewhere) {
-          if (!special) throw error;
-          this.#messages = special.before;
+          if (!before) throw error;
+          this.#messages = before;
           this.#unwritten.splice(this.#unwritten.length - rows.length);
           throw error;
         }

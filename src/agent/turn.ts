@@ -32,6 +32,8 @@ const MOVES_ON: Readonly<Record<string, string>> = {
   empty_response_exhausted: "it kept returning empty answers",
   content_policy_blocked: "it refused the request",
 };
+/** Tools that read files of this machine, and change nothing. */
+const LOOKS: ReadonlySet<string> = new Set(["read_file", "search_files", "skill_view", "skills_list"]);
 const PREPARE_GRACE_MS = 250;
 /** How long a turn that nobody watches waits for another process on its conversation. */
 const LANE_WAIT_MS = 30_000;
@@ -66,7 +68,8 @@ async function playHeld(conversation: Conversation, input: UserInput, options: T
   await conversation.nudges.turnStarts(input);
   options.emit({ type: "turn_start", input });
   await conversation.fallback.beginTurn(options.emit);
-  const outcome = await new Turn(conversation, await openMessage(conversation, input, options), options).play(input);
+  const turn = new Turn(conversation, await openMessage(conversation, input, options), options);
+  const outcome = await turn.play(input).finally(() => conversation.transcript.writeHeld());
   await conversation.nudges.turnEnds();
   return outcome;
 }
@@ -251,8 +254,8 @@ class Turn {
         this.#conversation.nudges.toolRound();
         for (const note of verdict.notes) emit({ type: "status", kind: "warn", message: note });
         this.#endText(verdict.message, asked, "interim");
-        await this.#append([{ message: verdict.message }]);
         this.#previousTools = verdict.calls.map((call) => call.function.name);
+        await this.#keepAsked({ message: verdict.message });
         await this.#appendResults(await this.#kit.tools.runBatch(verdict.calls));
         this.#giveBackScripts();
         const { halt } = this.#kit.guard;
@@ -261,6 +264,14 @@ class Turn {
         return null;
       }
     }
+  }
+
+  /** On disk before it is acted on. Where that is nothing but a look at files, it goes there with what was seen. */
+  async #keepAsked(entry: Entry): Promise<void> {
+    const { assembly, transcript } = this.#conversation;
+    const isWatched = assembly.events?.hasListeners("pre_tool_call") ?? false;
+    if (!isWatched && this.#previousTools.every((name) => LOOKS.has(name))) transcript.appendWithNext([entry]);
+    else await transcript.appendMidTurn([entry]);
   }
 
   /** A script does the work of many calls, so it is free; not for ever, or a turn of nothing but scripts would have no end. */
@@ -273,7 +284,8 @@ class Turn {
 
   async #appendResults(entries: readonly Entry[]): Promise<void> {
     const steer = this.#options.signal.aborted ? null : this.#conversation.steer.take();
-    const rowIds = await this.#append(steer === null ? entries : steerLast(entries, steer));
+    const told = steer === null ? entries : steerLast(entries, steer);
+    const rowIds = told.length === 0 ? [] : await this.#conversation.transcript.appendMidTurn(told);
     this.#freshTool = { rowId: rowIds.at(-1) ?? null };
   }
 

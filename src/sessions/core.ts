@@ -2,6 +2,7 @@
 import type { Logger } from "../home/log.ts";
 import type { Clock } from "../kit/clock.ts";
 import { type Connection, findDamage, isIndexDamage, namesIndex } from "./connection.ts";
+import { hasLoose, settleLoose } from "./loose.ts";
 import { type FileShape, mergeIndex, readShape } from "./schema.ts";
 import { StoreError } from "./store.ts";
 import { planUpgrade, rebuildSearch } from "./upgrade.ts";
@@ -42,7 +43,11 @@ export class StoreCore {
       db: this.db,
       clock: this.clock,
       onBusy: options.onBusy,
-      onBegin: () => this.#followSchema("write"),
+      onBegin: (settles) => {
+        this.#followSchema("write");
+        if (settles) settleLoose(this);
+      },
+      onEnd: (settles) => settles && settleLoose(this),
       onCommit: (transactions) => this.#tidy(transactions),
     });
   }
@@ -73,6 +78,22 @@ export class StoreCore {
     return await this.#rebuildingIndex(() => this.#queue.run(kind, work));
   }
 
+  /** A write that neither reads nor changes what is made out of rows; loose ones stay so. */
+  async writeRows<T>(work: () => T, kind: WriteKind = "ordinary"): Promise<T> {
+    this.#assertWritable();
+    return await this.#rebuildingIndex(() => this.#queue.run(kind, work, false));
+  }
+
+  /** For who reads what is made out of rows. While another process holds the file, it is read as it is. */
+  async settle(): Promise<void> {
+    if (this.db.readOnly || !(await this.read(() => hasLoose(this)))) return;
+    try {
+      await this.write(() => undefined, "heartbeat");
+    } catch (error) {
+      if (!(error instanceof StoreError) || error.code !== "busy") throw error;
+    }
+  }
+
   /** Runs between two writes without a transaction (VACUUM, backup). */
   between<T>(work: () => T | Promise<T>): Promise<T> {
     this.#assertOpen();
@@ -86,6 +107,7 @@ export class StoreCore {
 
   async close(): Promise<void> {
     if (this.#closed) return;
+    await this.settle().catch((error: unknown) => this.log.debug("the next process settles the newest rows", error));
     this.#closed = true;
     await this.#queue.drain();
     for (const work of this.#onClose) work();

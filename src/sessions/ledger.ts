@@ -4,24 +4,31 @@ import type { CallRecord, CostStatus, Reservation, SpendingLimit, SpendingScope 
 import type { StoreCore } from "./core.ts";
 import { isGone, newHolder } from "./lanes.ts";
 import { parseConfig } from "./lineage.ts";
+import { LOOSE_KEY } from "./schema.ts";
 import { sessionExists } from "./sessions.ts";
 import type { StoredCall, UsageQuery, UsageTotals } from "./store.ts";
 
-export function recordModelCall(core: StoreCore, call: CallRecord, reservation?: number): void {
-  writeCall(core, call, reservation ?? null);
-  // A refused call never left: it counts nowhere else.
+/** What the counters of a session are told of a call. */
+export type CountedCall = Omit<CallRecord, "ms">;
+
+/** To the counters of its session. A refused call never left: it counts nowhere else. */
+export function addCall(core: StoreCore, call: CountedCall): void {
   if (call.sessionId === null || call.outcome === "refused" || !sessionExists(core, call.sessionId)) return;
   addToSession(core, call.sessionId, call);
   addToModelUsage(core, call.sessionId, call);
 }
 
 /** `id` null: a new row. One whose reservation is gone already gets its number all the same. */
-function writeCall(core: StoreCore, call: CallRecord, id: number | null): number {
+export function writeCall(
+  core: StoreCore,
+  call: CallRecord,
+  { id, loose = false }: { readonly id: number | null; readonly loose?: boolean },
+): number {
   const { lastId } = core.db.run(
     `INSERT OR REPLACE INTO model_calls (id, session_id, turn, task, model, provider, base_url, api_mode, started_at, ms, outcome, input_tokens,
        output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens, cost_usd, cost_status, cost_source, job_id,
-       bytes, common_bytes, broke_owner, broke_offset, cause)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       bytes, common_bytes, broke_owner, broke_offset, cause, loose)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     ...[id, call.sessionId, call.turn ?? null, call.task, call.model, call.provider, call.baseUrl, call.apiMode],
     ...[call.startedAt, call.ms, call.outcome, call.inputTokens, call.outputTokens, call.cacheReadTokens],
     ...[
@@ -38,6 +45,7 @@ function writeCall(core: StoreCore, call: CallRecord, id: number | null): number
       call.brokeOwner ?? null,
       call.brokeOffset ?? null,
       call.cause ?? null,
+      loose ? 1 : null,
     ],
   );
   return lastId;
@@ -59,7 +67,7 @@ export function reserveModelCall(core: StoreCore, call: CallRecord, limits: read
       if (cap !== null && needed !== null && spent[unit] + needed > cap) return { exceeded, unit, spent: spent[unit] };
     }
   }
-  return { reservation: writeCall(core, { ...call, costSource: HOLDER }, null) };
+  return { reservation: writeCall(core, { ...call, costSource: HOLDER }, { id: null }) };
 }
 
 const sum = (counts: readonly number[]) => counts.reduce((total, count) => total + count, 0);
@@ -69,24 +77,32 @@ function dropDeadReservations(core: StoreCore): void {
   const oldest = core.now() - RESERVED_SECONDS;
   const day = 86_400;
   core.db.run(
-    "DELETE FROM model_calls WHERE started_at BETWEEN ? AND ? AND outcome = 'reserved'",
+    "DELETE FROM model_calls WHERE loose IS NULL AND started_at BETWEEN ? AND ? AND outcome = 'reserved'",
     ...[oldest - day, oldest],
   );
   const holders = core.db.all<{ holder: string }>(
-    "SELECT DISTINCT cost_source AS holder FROM model_calls WHERE started_at > ? AND outcome = 'reserved'",
+    "SELECT DISTINCT cost_source AS holder FROM model_calls WHERE loose IS NULL AND started_at > ? AND outcome = 'reserved'",
     oldest,
   );
   for (const { holder } of holders) {
     if (!isGone(holder)) continue;
     core.db.run(
-      "DELETE FROM model_calls WHERE outcome = 'reserved' AND started_at > ? AND cost_source = ?",
+      "DELETE FROM model_calls WHERE loose IS NULL AND outcome = 'reserved' AND started_at > ? AND cost_source = ?",
       oldest,
       holder,
     );
   }
 }
 
-function addToSession(core: StoreCore, sessionId: string, call: CallRecord): void {
+/** All calls of that kind, with numbered parameters: those that are in an index, and the loose ones. */
+function callsWhere({ shape }: StoreCore, where: string): string {
+  if (!shape.callColumns.has("loose")) return `SELECT * FROM model_calls WHERE ${where}`;
+  const from = `(SELECT json_extract(value, '$.calls') FROM state_meta WHERE key = '${LOOSE_KEY}' AND json_valid(value))`;
+  return `SELECT * FROM model_calls WHERE loose IS NULL AND ${where}
+    UNION ALL SELECT * FROM model_calls WHERE loose = 1 AND id >= ${from} AND ${where}`;
+}
+
+function addToSession(core: StoreCore, sessionId: string, call: CountedCall): void {
   const { estimated, actual } = costs(call);
   core.db.run(
     `UPDATE sessions SET
@@ -105,7 +121,7 @@ function addToSession(core: StoreCore, sessionId: string, call: CallRecord): voi
   );
 }
 
-function addToModelUsage(core: StoreCore, sessionId: string, call: CallRecord): void {
+function addToModelUsage(core: StoreCore, sessionId: string, call: CountedCall): void {
   const { estimated, actual } = costs(call);
   core.db.run(
     `INSERT INTO session_model_usage (session_id, model, billing_provider, billing_base_url, billing_mode, task, api_call_count,
@@ -129,13 +145,13 @@ function addToModelUsage(core: StoreCore, sessionId: string, call: CallRecord): 
 }
 
 /** Input, output, cache read, cache write, reasoning. */
-function tokens(call: CallRecord): number[] {
+function tokens(call: CountedCall): number[] {
   return [call.inputTokens, call.outputTokens, call.cacheReadTokens, call.cacheWriteTokens, call.reasoningTokens].map(
     (count) => count ?? 0,
   );
 }
 
-function costs(call: CallRecord): { estimated: number | null; actual: number | null } {
+function costs(call: CountedCall): { estimated: number | null; actual: number | null } {
   return call.costStatus === "actual"
     ? { estimated: null, actual: call.costUsd }
     : { estimated: call.costUsd, actual: null };
@@ -152,16 +168,16 @@ export function spentIn(
   const counted = reserved ? core.now() - RESERVED_SECONDS : Number.MAX_VALUE;
   const spent = (where: string, ...values: (string | number)[]) =>
     core.db.get<{ usd: number; tokens: number }>(
-      `SELECT ${SPENT} FROM model_calls WHERE ${where} AND (outcome <> 'reserved' OR started_at > ?)`,
+      `SELECT ${SPENT} FROM (${callsWhere(core, `${where} AND (outcome <> 'reserved' OR started_at > ?${values.length + 1})`)})`,
       ...values,
       counted,
     );
   const row =
     "session" in scope
-      ? spent("session_id IN (SELECT value FROM json_each(?))", JSON.stringify(withSubagents(core, scope.session)))
+      ? spent("session_id IN (SELECT value FROM json_each(?1))", JSON.stringify(withSubagents(core, scope.session)))
       : "job" in scope
-        ? spent("job_id = ?", scope.job)
-        : spent("started_at >= ? AND started_at < ?", ...dayBounds(scope.day));
+        ? spent("job_id = ?1", scope.job)
+        : spent("started_at >= ?1 AND started_at < ?2", ...dayBounds(scope.day));
   return { usd: row?.usd ?? 0, tokens: row?.tokens ?? 0 };
 }
 
@@ -174,8 +190,7 @@ export function usageBy(core: StoreCore, query: UsageQuery): ReadonlyMap<string,
        COALESCE(SUM(cache_write_tokens), 0) AS cacheWriteTokens, COALESCE(SUM(reasoning_tokens), 0) AS reasoningTokens,
        COALESCE(SUM(cost_usd), 0) AS costUsd, SUM(cost_usd IS NULL) AS unknownCostCalls,
        MAX(CASE WHEN cost_usd IS NULL THEN 3 WHEN cost_status = 'included' THEN 0 WHEN cost_status = 'actual' THEN 1 ELSE 2 END) AS doubt
-     FROM model_calls
-     WHERE outcome NOT IN ('refused', 'reserved') AND started_at >= ?1 AND (?2 IS NULL OR session_id IN (SELECT value FROM json_each(?2)))
+     FROM (${callsWhere(core, "outcome NOT IN ('refused', 'reserved') AND started_at >= ?1 AND (?2 IS NULL OR session_id IN (SELECT value FROM json_each(?2)))")})
      GROUP BY 1 ORDER BY 1`,
     query.sinceSeconds ?? 0,
     members,
@@ -227,7 +242,7 @@ const OPTIONAL: ReadonlySet<string> = new Set([
 export function callsOf(core: StoreCore, sessionId: string): readonly StoredCall[] {
   const columns = Object.entries(CALL_FIELDS).map(([field, column]) => `${column} AS ${field}`);
   const rows = core.db.all<StoredCall>(
-    `SELECT ${columns.join(", ")} FROM model_calls WHERE session_id = ? AND outcome <> 'reserved' ORDER BY id`,
+    `SELECT ${columns.join(", ")} FROM (${callsWhere(core, "session_id = ?1 AND outcome <> 'reserved'")}) ORDER BY id`,
     sessionId,
   );
   return rows.map((row) => {

@@ -5,6 +5,7 @@ import { textOf } from "../llm/messages.ts";
 import type { StoreCore } from "./core.ts";
 import { assertLease } from "./lanes.ts";
 import { conversationOf, tipOf } from "./lineage.ts";
+import { noteLoose } from "./loose.ts";
 import type { FileShape } from "./schema.ts";
 import { type Content, decodeContent, decodeText, encodeContent } from "./sessions.ts";
 import { type Leased, SessionCompressedError, type StoredMessage, StoreError, type TimedMessage } from "./store.ts";
@@ -68,36 +69,46 @@ export function appendTo(
   core: StoreCore,
   sessionId: string,
   messages: readonly TimedMessage[],
-  leased: Leased = {},
+  options: Leased & { readonly midTurn?: boolean } = {},
 ): readonly number[] {
-  assertLease(core, sessionId, leased);
+  assertLease(core, sessionId, options);
   assertAppendable(core, sessionId);
-  return appendRows(core, sessionId, messages);
+  return appendRows(core, sessionId, messages, options.midTurn);
 }
 
 /** Inside a transaction: the rows and the counters of their session. */
-export function appendRows(core: StoreCore, sessionId: string, messages: readonly TimedMessage[]): readonly number[] {
+export function appendRows(
+  core: StoreCore,
+  sessionId: string,
+  messages: readonly TimedMessage[],
+  midTurn = false,
+): readonly number[] {
   const now = core.now();
+  const loose = midTurn && core.shape.knowsLoose;
   const insert = core.db.statement(
     `INSERT INTO messages (session_id, role, content, api_content, timestamp, tool_call_id, tool_name, tool_calls, finish_reason,
-       reasoning, reasoning_content, reasoning_details, anthropic_content_blocks, codex_reasoning_items, codex_message_items, text_origin)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       reasoning, reasoning_content, reasoning_details, anthropic_content_blocks, codex_reasoning_items, codex_message_items, text_origin, loose)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   );
   const ids: number[] = [];
   let calls = 0;
+  let length = 0;
   for (const message of messages) {
     const assistant = message.role === "assistant" ? message : null;
     const tool = message.role === "tool" ? message : null;
     calls += assistant?.tool_calls?.length ?? 0;
+    const content = encodeContent(message.content);
+    const asked = json(assistant?.tool_calls);
+    length += (content?.length ?? 0) + (asked?.length ?? 0);
     const { lastInsertRowid } = insert.run(
       sessionId,
       message.role,
-      encodeContent(message.content),
+      content,
       "api_content" in message ? (message.api_content ?? null) : null,
       message.timestamp ?? now,
       tool?.tool_call_id ?? null,
       tool?.tool_name ?? tool?.name ?? null,
-      json(assistant?.tool_calls),
+      asked,
       assistant?.finish_reason ?? null,
       assistant?.reasoning ?? null,
       assistant?.reasoning_content ?? null,
@@ -106,8 +117,13 @@ export function appendRows(core: StoreCore, sessionId: string, messages: readonl
       json(assistant?.codex_reasoning_items),
       json(assistant?.codex_message_items),
       tool?.text_origin ?? null,
+      loose ? 1 : null,
     );
     ids.push(Number(lastInsertRowid));
+  }
+  if (loose) {
+    noteLoose(core, { messages: ids[0] ?? Number.MAX_SAFE_INTEGER }, length);
+    return ids;
   }
   core.db.run(
     `UPDATE sessions SET message_count = COALESCE(message_count, 0) + ?, tool_call_count = COALESCE(tool_call_count, 0) + ?,

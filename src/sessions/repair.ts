@@ -16,6 +16,8 @@ import {
   storeError,
   walIsSafe,
 } from "./connection.ts";
+import { StoreCore } from "./core.ts";
+import { hasLoose } from "./loose.ts";
 import { backupTo } from "./maintenance.ts";
 import { openSessionStore } from "./open.ts";
 import { checkIndex, type IndexTable, readShape } from "./schema.ts";
@@ -75,10 +77,13 @@ async function lookForDamage(options: RepairOptions): Promise<readonly string[]>
 }
 
 /** SQLite's file check looks at an index by itself; whether it fits the messages is a check of its own. */
-async function indexesThatDoNotFit({ path, clock }: RepairOptions): Promise<readonly string[]> {
+async function indexesThatDoNotFit({ path, clock, log, checkOnly }: RepairOptions): Promise<readonly string[]> {
   const db = new Connection({ path });
   try {
     const shape = readShape(db);
+    const core = new StoreCore({ db, clock, log });
+    if (!checkOnly) await core.settle();
+    if (hasLoose(core)) return []; // what is not in the index yet is no damage
     const tables: IndexTable[] = [];
     if (shape.fts5 && shape.main !== "none") tables.push("messages_fts");
     if (shape.fts5 && shape.trigram !== "none") tables.push("messages_fts_trigram");

@@ -71,6 +71,7 @@ export const MESSAGE_COLUMNS: Columns = {
   api_content: "TEXT",
   anthropic_content_blocks: "TEXT",
   text_origin: "TEXT",
+  loose: "INTEGER",
 };
 
 /** Tables besides the two above, whole. `model_calls` has no foreign key: what a deleted session cost stays spent. */
@@ -129,7 +130,8 @@ export const OTHER_TABLES: Readonly<Record<string, string>> = {
     common_bytes INTEGER,
     broke_owner TEXT,
     broke_offset INTEGER,
-    cause TEXT
+    cause TEXT,
+    loose INTEGER
   )`,
   session_model_usage: `CREATE TABLE session_model_usage (
     session_id TEXT NOT NULL REFERENCES sessions(id) ON DELETE CASCADE,
@@ -168,9 +170,16 @@ export const INDEXES: Readonly<Record<string, string>> = {
   idx_messages_platform_msg_id:
     "CREATE INDEX idx_messages_platform_msg_id ON messages(session_id, platform_message_id) WHERE platform_message_id IS NOT NULL",
   [TITLE_INDEX]: `CREATE UNIQUE INDEX ${TITLE_INDEX} ON sessions(title) WHERE title IS NOT NULL`,
-  idx_model_calls_session: "CREATE INDEX idx_model_calls_session ON model_calls(session_id)",
-  idx_model_calls_started: "CREATE INDEX idx_model_calls_started ON model_calls(started_at)",
+  // Loose calls are few, and found without.
+  idx_calls_session: "CREATE INDEX idx_calls_session ON model_calls(session_id) WHERE loose IS NULL",
+  idx_calls_started: "CREATE INDEX idx_calls_started ON model_calls(started_at) WHERE loose IS NULL",
 };
+
+/** Ours of before. */
+export const EARLIER_INDEXES = ["idx_model_calls_session", "idx_model_calls_started"];
+
+/** In `state_meta`: from which ids on there may be loose rows (`loose.ts`). Absent: there are none. */
+export const LOOSE_KEY = "hermes_ts_loose";
 
 /** The schema number of the original that a file has at least when we have opened it. */
 export const ORIGINAL_SCHEMA = 13;
@@ -209,26 +218,64 @@ export function createIndex(db: Connection, table: IndexTable): void {
 /** Drops and makes again the three triggers of one table. */
 export function createTriggers(db: Connection, table: IndexTable, layout: IndexLayout): void {
   dropTriggers(db, table);
+  for (const sql of triggersOf(table, layout)) db.exec(sql);
+}
+
+/** `knowing`: the rows that are loose are not in the index (`loose.ts`). */
+function triggersOf(table: IndexTable, layout: IndexLayout, knowing = true): readonly string[] {
   const [onInsert, onDelete, onUpdate] = triggerNames(table);
   if (layout === "inline") {
-    const text =
-      "COALESCE(new.content, '') || ' ' || COALESCE(new.tool_name, '') || ' ' || COALESCE(new.tool_calls, '')";
-    const add = `INSERT INTO ${table}(rowid, content) VALUES (new.id, ${text});`;
+    const add = `INSERT INTO ${table}(rowid, content) VALUES (new.id, ${inlineText("new.")});`;
     const remove = `DELETE FROM ${table} WHERE rowid = old.id;`;
-    db.exec(`CREATE TRIGGER ${onInsert} AFTER INSERT ON messages BEGIN ${add} END`);
-    db.exec(`CREATE TRIGGER ${onDelete} AFTER DELETE ON messages BEGIN ${remove} END`);
-    db.exec(`CREATE TRIGGER ${onUpdate} AFTER UPDATE ON messages BEGIN ${remove} ${add} END`);
-    return;
+    return [
+      `CREATE TRIGGER ${onInsert} AFTER INSERT ON messages BEGIN ${add} END`,
+      `CREATE TRIGGER ${onDelete} AFTER DELETE ON messages BEGIN ${remove} END`,
+      `CREATE TRIGGER ${onUpdate} AFTER UPDATE ON messages BEGIN ${remove} ${add} END`,
+    ];
   }
   const trigram = table === "messages_fts_trigram";
   const when = (row: string) => (trigram ? ` WHERE ${row}.role <> 'tool'` : "");
   const add = `INSERT INTO ${table}(rowid, ${COLUMNS}) SELECT new.id, new.content, new.tool_name, new.tool_calls${when("new")};`;
   const remove = `INSERT INTO ${table}(${table}, rowid, ${COLUMNS}) SELECT 'delete', old.id, old.content, old.tool_name, old.tool_calls${when("old")};`;
-  db.exec(`CREATE TRIGGER ${onInsert} AFTER INSERT ON messages BEGIN ${add} END`);
-  db.exec(`CREATE TRIGGER ${onDelete} AFTER DELETE ON messages BEGIN ${remove} END`);
-  db.exec(
-    `CREATE TRIGGER ${onUpdate} AFTER UPDATE OF ${COLUMNS}${trigram ? ", role" : ""} ON messages BEGIN ${remove} ${add} END`,
-  );
+  const onlySettled = knowing ? " WHEN new.loose IS NULL" : "";
+  // A rebuild takes in loose rows too.
+  const onlyIndexed = knowing
+    ? ` WHEN old.loose IS NULL OR EXISTS (SELECT 1 FROM ${table}_docsize WHERE id = old.id)`
+    : "";
+  return [
+    `CREATE TRIGGER ${onInsert} AFTER INSERT ON messages${onlySettled} BEGIN ${add} END`,
+    `CREATE TRIGGER ${onDelete} AFTER DELETE ON messages${onlyIndexed} BEGIN ${remove} END`,
+    `CREATE TRIGGER ${onUpdate} AFTER UPDATE OF ${COLUMNS}${trigram ? ", role" : ""} ON messages${onlyIndexed} BEGIN ${remove} ${add} END`,
+  ];
+}
+
+const inlineText = (row: string) =>
+  `COALESCE(${row}content, '') || ' ' || COALESCE(${row}tool_name, '') || ' ' || COALESCE(${row}tool_calls, '')`;
+
+/** The triggers are those that earlier versions of ours made: they may be made anew, those of the original may not. */
+export const areEarlier = (table: IndexTable, written: readonly string[]): boolean =>
+  triggersOf(table, "external", false).every((sql) => written.includes(sql));
+
+/** Rows that no trigger has put into the index; those that are in it all the same (it was rebuilt) are left out. */
+export function indexRows(
+  db: Connection,
+  { fts5, main, trigram }: Pick<FileShape, "fts5" | "main" | "trigram">,
+  which: { readonly sql: string; readonly values: readonly number[] },
+): void {
+  if (!fts5) return; // whoever has FTS5 rebuilds it
+  for (const [table, layout] of [
+    ["messages_fts", main],
+    ["messages_fts_trigram", trigram],
+  ] as const) {
+    if (layout === "none" || layout === "content-only") continue;
+    const [columns, values] = layout === "inline" ? ["content", inlineText("")] : [COLUMNS, COLUMNS];
+    const some = table === "messages_fts_trigram" && layout === "external" ? " AND role <> 'tool'" : "";
+    db.run(
+      `INSERT INTO ${table}(rowid, ${columns}) SELECT id, ${values} FROM messages
+       WHERE ${which.sql}${some} AND id NOT IN (SELECT id FROM ${table}_docsize)`,
+      ...which.values,
+    );
+  }
 }
 
 export function dropTriggers(db: Connection, table: string): void {
@@ -245,10 +292,7 @@ export function rebuildIndex(db: Connection, table: IndexTable, layout: IndexLay
   // A damaged inline index cannot even delete; made whole from its own copy first, it can.
   db.exec(`INSERT INTO ${table}(${table}) VALUES ('rebuild')`);
   db.exec(`DELETE FROM ${table}`);
-  db.exec(
-    `INSERT INTO ${table}(rowid, content)
-     SELECT id, COALESCE(content, '') || ' ' || COALESCE(tool_name, '') || ' ' || COALESCE(tool_calls, '') FROM messages`,
-  );
+  db.exec(`INSERT INTO ${table}(rowid, content) SELECT id, ${inlineText("")} FROM messages`);
 }
 
 /** Throws SQLite's own error when the index does not match the messages. */
@@ -282,8 +326,13 @@ export interface FileShape {
   readonly indexes: ReadonlySet<string>;
   readonly sessionColumns: ReadonlySet<string>;
   readonly messageColumns: ReadonlySet<string>;
+  readonly callColumns: ReadonlySet<string>;
   readonly main: IndexLayout;
   readonly trigram: IndexLayout;
+  /** Messages may be loose: no trigger would put them into an index, or take them out again. */
+  readonly knowsLoose: boolean;
+  /** The statement that made a trigger. */
+  readonly triggerSql: readonly string[];
   /** This SQLite build knows FTS5. */
   readonly fts5: boolean;
 }
@@ -296,6 +345,7 @@ export function readShape(db: Connection): FileShape {
     new Set(objects.filter((object) => object.type === type).map((object) => object.name));
   const tables = named("table");
   const sqlOf = (name: string) => objects.find((object) => object.name === name)?.sql ?? null;
+  const triggerSql = objects.flatMap(({ type, sql }) => (type === "trigger" && sql !== null ? [sql] : []));
   return {
     version: tables.has("schema_version")
       ? (db.get<{ version: number }>("SELECT MAX(version) AS version FROM schema_version")?.version ?? 0)
@@ -305,13 +355,18 @@ export function readShape(db: Connection): FileShape {
     indexes: named("index"),
     sessionColumns: columnsOf(db, "sessions"),
     messageColumns: columnsOf(db, "messages"),
+    callColumns: columnsOf(db, "model_calls"),
     main: layoutOf(sqlOf("messages_fts")),
     trigram: layoutOf(sqlOf("messages_fts_trigram")),
+    knowsLoose: (["messages_fts", "messages_fts_trigram"] as const).every((table) =>
+      triggersOf(table, "external").every((sql) => triggerSql.includes(sql)),
+    ),
+    triggerSql,
     fts5: hasFts5(db),
   };
 }
 
-export function columnsOf(db: Connection, table: "sessions" | "messages"): ReadonlySet<string> {
+export function columnsOf(db: Connection, table: "sessions" | "messages" | "model_calls"): ReadonlySet<string> {
   return new Set(db.all<{ name: string }>(`PRAGMA table_info(${table})`).map((column) => column.name));
 }
 

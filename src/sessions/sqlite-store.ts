@@ -2,9 +2,10 @@
 import { branchSession, continueSession, leaseCompression, takeBackCompression } from "./compression.ts";
 import type { StoreCore } from "./core.ts";
 import { releaseLane, renewLane, takeLane } from "./lanes.ts";
-import { callsOf, recordModelCall, reserveModelCall, spentIn, usageBy } from "./ledger.ts";
+import { callsOf, reserveModelCall, spentIn, usageBy } from "./ledger.ts";
 import { conversationOf, lineageOf, resumeTargetOf, tipOf } from "./lineage.ts";
 import { listSessions } from "./listing.ts";
+import { recordModelCall } from "./loose.ts";
 import {
   backupTo,
   claimAutoPrune,
@@ -44,16 +45,20 @@ import { assignTitle, idFromPrefix, idOfTitle, nextTitleAfter } from "./titles.t
 import { findMessage, viewAnchored, windowAround } from "./views.ts";
 import type { WorkStore } from "./work.ts";
 
+/** They tell counters. */
+const SETTLED_READS = {
+  get: readSession,
+  list: listSessions,
+  resumeTarget: resumeTargetOf,
+};
+
 const READS = {
   questions: readQuestions,
   answerTo: readAnswer,
-  get: readSession,
-  list: listSessions,
   resolveId: idFromPrefix,
   resolveTitle: idOfTitle,
   nextTitle: nextTitleAfter,
   tip: tipOf,
-  resumeTarget: resumeTargetOf,
   lineage: lineageOf,
   conversation: conversationOf,
   load: loadMessages,
@@ -69,23 +74,27 @@ const READS = {
   stats: readStats,
 };
 
-const WRITES = {
+/** They have nothing to do with what is made out of messages and calls. */
+const ROW_WRITES = {
   putQuestion,
   removeQuestion,
   answerQuestion: writeAnswer,
-  end: endSession,
-  reopen: reopenSession,
-  update: changeSession,
   takeLane,
   renewLane,
-  releaseLane,
-  setTitle: assignTitle,
-  undoCompression: takeBackCompression,
-  setPrompt: writePrompt,
   putToolList: storeToolList,
   setValue: writeValue,
   recordCall: recordModelCall,
   reserveCall: reserveModelCall,
+};
+
+const WRITES = {
+  end: endSession,
+  reopen: reopenSession,
+  update: changeSession,
+  releaseLane,
+  setTitle: assignTitle,
+  undoCompression: takeBackCompression,
+  setPrompt: writePrompt,
 };
 
 /** What was said waits longer for another process than anything else. */
@@ -94,7 +103,6 @@ const TRANSCRIPT_WRITES = {
   ensure: insertSession,
   continueAfterCompression: continueSession,
   branch: branchSession,
-  append: appendTo,
   replace: replaceRows,
   rewind: hideRowsFrom,
   setApiContent: writeApiContent,
@@ -116,8 +124,17 @@ export function createSqliteStore(core: StoreCore, settings: SqliteStoreSettings
   };
   return {
     ...offer(core, READS, (work) => core.read(work)),
+    ...offer(core, SETTLED_READS, async (work) => {
+      await core.settle();
+      return core.read(work);
+    }),
     ...offer(core, WRITES, (work) => core.write(work)),
+    ...offer(core, ROW_WRITES, (work) => core.writeRows(work)),
     ...offer(core, TRANSCRIPT_WRITES, (work) => core.write(work, "transcript")),
+    append: (id, messages, options) => {
+      const work = () => appendTo(core, id, messages, options);
+      return options?.midTurn ? core.writeRows(work, "transcript") : core.write(work, "transcript");
+    },
     async touch(id) {
       try {
         await core.write(() => noteActivity(core, id), "heartbeat");
@@ -137,18 +154,22 @@ export function createSqliteStore(core: StoreCore, settings: SqliteStoreSettings
     },
     async search(query, options = {}) {
       const { searchMessages } = await import("./search/search.ts"); // its patterns take time to compile
+      await core.settle();
       return searchMessages(core, query, options, { slowMs: settings.slowSearchMs });
     },
     async recall(question, options = {}) {
       const { recallConversations } = await import("./search/recall.ts"); // its words and characters, too
+      await core.settle();
       return recallConversations(core, question, options);
     },
     async insights(query) {
       const { readInsights } = await import("./insights.ts");
+      await core.settle();
       return core.read(() => readInsights(core, query));
     },
     async *export(filter = {}) {
       const { exportableIds, exportSession } = await import("./transfer.ts"); // as above, and the schema library
+      await core.settle();
       const ids = await core.read(() => exportableIds(core, filter));
       for (const id of ids) {
         const session = await core.read(() => exportSession(core, id));
@@ -171,7 +192,10 @@ export function createSqliteStore(core: StoreCore, settings: SqliteStoreSettings
       work ??= openSqliteWork(core);
       return work;
     },
-    health: async () => readHealth(core),
+    async health() {
+      await core.settle();
+      return readHealth(core);
+    },
     optimize: (onProgress = () => undefined) => optimizeFile(core, onProgress),
     backup: (path) => backupTo(core.db, path),
     close: () => core.close(),

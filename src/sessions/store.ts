@@ -366,8 +366,15 @@ export interface SessionStore extends Ledger, ApprovalTable {
     options?: Leased & { readonly title?: string; readonly before?: number },
   ): Promise<{ readonly inUseBy: string | null }>;
 
-  /** Appends in order, counters in the same transaction; returns the row ids. */
-  append(sessionId: string, messages: readonly TimedMessage[], options?: Leased): Promise<readonly number[]>;
+  /**
+   * Appends in order, counters in the same transaction; returns the row ids. `midTurn`: more of the turn follows, and what is made out of
+   * rows (counters, search index) may come with it. Nobody who asks this store sees a difference.
+   */
+  append(
+    sessionId: string,
+    messages: readonly TimedMessage[],
+    options?: Leased & { readonly midTurn?: boolean },
+  ): Promise<readonly number[]>;
   /** Active rows in order; with ancestors, those of the whole conversation across its compressions. */
   load(sessionId: string, options?: { withAncestors?: boolean }): Promise<readonly StoredMessage[]>;
   replace(sessionId: string, messages: readonly TimedMessage[], options?: Leased): Promise<void>;

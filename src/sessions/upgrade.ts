@@ -3,12 +3,14 @@
 import type { Logger } from "../home/log.ts";
 import type { Connection } from "./connection.ts";
 import {
+  areEarlier,
   type Columns,
   columnsOf,
   createIndex,
   createTable,
   createTriggers,
   dropTriggers,
+  EARLIER_INDEXES,
   type FileShape,
   INDEXES,
   type IndexTable,
@@ -37,6 +39,7 @@ export function planUpgrade(db: Connection, log: Logger, shape: FileShape = read
     ...planTables(db, shape),
     ...planColumns(db, "sessions", SESSION_COLUMNS, shape.sessionColumns),
     ...planColumns(db, "messages", MESSAGE_COLUMNS, shape.messageColumns),
+    ...planColumns(db, "model_calls", { loose: "INTEGER" }, shape.callColumns),
     ...planIndexes(db, shape, log),
     ...planSearch(db, shape, log),
     ...planVersions(db, shape),
@@ -48,6 +51,8 @@ export function upgrade(db: Connection, log: Logger): void {
   for (const step of planUpgrade(db, log)) step();
 }
 
+type TableWithColumns = Parameters<typeof columnsOf>[1];
+
 function planTables(db: Connection, shape: FileShape): Step[] {
   const wanted = {
     sessions: createTable("sessions", SESSION_COLUMNS),
@@ -57,19 +62,14 @@ function planTables(db: Connection, shape: FileShape): Step[] {
   return Object.entries(wanted).flatMap(([name, sql]) => (shape.tables.has(name) ? [] : [() => db.exec(sql)]));
 }
 
-function planColumns(
-  db: Connection,
-  table: "sessions" | "messages",
-  wanted: Columns,
-  present: ReadonlySet<string>,
-): Step[] {
+function planColumns(db: Connection, table: TableWithColumns, wanted: Columns, present: ReadonlySet<string>): Step[] {
   if (present.size === 0) return [];
   return Object.entries(wanted).flatMap(([name, declaration]) =>
     present.has(name) ? [] : [() => addColumn(db, table, name, declaration)],
   );
 }
 
-function addColumn(db: Connection, table: "sessions" | "messages", name: string, declaration: string): void {
+function addColumn(db: Connection, table: TableWithColumns, name: string, declaration: string): void {
   try {
     db.exec(`ALTER TABLE ${table} ADD COLUMN ${name} ${declaration}`);
   } catch (error) {
@@ -79,6 +79,11 @@ function addColumn(db: Connection, table: "sessions" | "messages", name: string,
 }
 
 function planIndexes(db: Connection, shape: FileShape, log: Logger): Step[] {
+  const earlier = EARLIER_INDEXES.filter((name) => shape.indexes.has(name));
+  return [...missingIndexes(db, shape, log), ...earlier.map((name) => () => db.exec(`DROP INDEX IF EXISTS ${name}`))];
+}
+
+function missingIndexes(db: Connection, shape: FileShape, log: Logger): Step[] {
   return Object.entries(INDEXES).flatMap(([name, sql]) => {
     if (shape.indexes.has(name)) return [];
     return [
@@ -137,6 +142,8 @@ function planSearch(db: Connection, shape: FileShape, log: Logger): Step[] {
         createIndex(db, table);
         rebuildIndex(db, table, "external");
       });
+    } else if (!unfinished && !stale && layout === "external" && areEarlier(table, shape.triggerSql)) {
+      steps.push(() => createTriggers(db, table, layout));
     } else if (!unfinished && (stale || !triggerNames(table).every(has))) {
       steps.push(() => {
         createTriggers(db, table, layout);

@@ -15,8 +15,9 @@ interface WriteQueueOptions {
   readonly clock: Clock;
   /** Called once per wait, when a write has been held up for three seconds. */
   readonly onBusy?: () => void;
-  /** Runs inside the transaction, before the work. */
-  readonly onBegin: () => void;
+  /** Run inside the transaction, before the work and behind it. `settles`: some of the work is not of the kind that leaves loose rows be. */
+  readonly onBegin: (settles: boolean) => void;
+  readonly onEnd: (settles: boolean) => void;
   /** Runs after a commit, outside of any transaction. */
   readonly onCommit: (transactions: number) => void;
 }
@@ -24,6 +25,7 @@ interface WriteQueueOptions {
 /** One write, and whoever waits for it. */
 interface Waiting {
   readonly kind: WriteKind;
+  readonly settles: boolean;
   work(): unknown;
   done(value: unknown): void;
   failed(error: unknown): void;
@@ -41,10 +43,10 @@ export class WriteQueue {
   }
 
   /** `work` is synchronous and may run more than once; only its last run counts. */
-  run<T>(kind: WriteKind, work: () => T): Promise<T> {
+  run<T>(kind: WriteKind, work: () => T, settles = true): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       // What is done with is what this very work returned.
-      const waiting: Waiting = { kind, work, done: resolve as (value: unknown) => void, failed: reject };
+      const waiting: Waiting = { kind, settles, work, done: resolve as (value: unknown) => void, failed: reject };
       if (this.#group) this.#group.push(waiting);
       else this.#begin([waiting]);
     });
@@ -82,7 +84,8 @@ export class WriteQueue {
       group[0]?.kind ?? "ordinary",
     );
     try {
-      const values = await this.#transact(longest, () => group.map(({ work }) => work()));
+      const settles = group.some((one) => one.settles);
+      const values = await this.#transact(longest, settles, () => group.map(({ work }) => work()));
       for (const [index, one] of group.entries()) one.done(values[index]);
     } catch (error) {
       if (group.length === 1 || isHeldByOther(error)) for (const one of group) one.failed(error);
@@ -91,13 +94,15 @@ export class WriteQueue {
     }
   }
 
-  async #transact<T>(kind: WriteKind, work: () => T): Promise<T> {
-    const { db, clock, onBusy, onBegin, onCommit } = this.#options;
+  async #transact<T>(kind: WriteKind, settles: boolean, work: () => T): Promise<T> {
+    const { db, clock, onBusy, onBegin, onEnd, onCommit } = this.#options;
     const result = await waitWhileBusy({ db, clock, timeoutMs: WAIT_TIMEOUT_MS[kind], onBusy }, () => {
       db.assertSameFile();
       return transaction(db, () => {
-        onBegin();
-        return work();
+        onBegin(settles);
+        const done = work();
+        onEnd(settles);
+        return done;
       });
     });
     this.#transactions++;

@@ -3,6 +3,7 @@
 import { sliceCodePoints } from "../../kit/code-points.ts";
 import { isQuerySyntax, sqliteCode } from "../connection.ts";
 import type { StoreCore } from "../core.ts";
+import { looseAfter } from "../loose.ts";
 import { plainText } from "../sessions.ts";
 import { type SearchHit, type SearchOptions, type SearchResult, StoreError } from "../store.ts";
 import { gluedRows, idsByTime, placesFor } from "./blankless.ts";
@@ -98,6 +99,9 @@ export async function findRows(
     found = await findBy(route, search, sanitised);
   }
   if (gap && route !== "scan") found = merge(found, await scan(search, gap), search.sort);
+  // Rows that nobody could settle: the file is only read, or another process holds it.
+  const loose = route === "scan" ? null : await core.read(() => looseAfter(core));
+  if (loose !== null) found = merge(found, await scan(search, { after: loose }), search.sort);
   const result = { found, route, terms: wantedTerms(parts) };
   return gap ? { ...result, indexRebuild: describe(gap) } : result;
 }
