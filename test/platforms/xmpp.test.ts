@@ -1,6 +1,6 @@
 // XMPP through the real gateway: Prosody on loopback, people with clients of their own, a scripted model.
 import assert from "node:assert/strict";
-import { mkdir, writeFile } from "node:fs/promises";
+import { appendFile, mkdir, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after, before, beforeEach, describe, test } from "node:test";
@@ -87,6 +87,7 @@ await withEngine("an XMPP server", missingXmppServer, () => {
     let it: World;
     before(async () => {
       it = await world({
+        server: { files: true },
         before: async (ann) => {
           await ann.say(BOT, "before the bot existed");
         },
@@ -210,11 +211,63 @@ await withEngine("an XMPP server", missingXmppServer, () => {
       assert.deepEqual(it.ann.heard(BOT), ["heard: missed one", "heard: missed two", "heard: and live"]);
       assert.deepEqual(it.ann.heard(`${ROOM}/bot`), ["heard: missed in the room"]);
     });
+
+    test("files are taken, and handed out by the upload service of the server", async () => {
+      const report = it.home.at("cache", "documents", "report.txt");
+      await mkdir(dirname(report), { recursive: true });
+      await writeFile(report, "the report");
+      answerTurns(it.model, () => ({ text: `Here.\nMEDIA:${report}` }));
+      await it.ann.say(BOT, "send me the report");
+      const sent = await it.ann.waitFor((one) => one.getChild("x", "jabber:x:oob") !== undefined, "the file");
+      const url = sent.getChild("x", "jabber:x:oob")?.getChildText("url") ?? "";
+      assert.equal(sent.getChildText("body"), url);
+      assert.equal(await (await fetch(url)).text(), "the report");
+      echo(it.model);
+      await it.ann.say(BOT, url, { more: xml("x", { xmlns: "jabber:x:oob" }, xml("url", {}, url)) });
+      await until("the turn", () => turns(it.model).length === 1);
+      assert.match(turns(it.model)[0] ?? "", /report\.txt/);
+    });
+
+    test("a login with a wrong password is refused once, without naming it", async () => {
+      const home = await gatewayHome(it.model, { env: { ...settings(it.server), XMPP_PASSWORD: "wrong-secret" } });
+      try {
+        const gateway = await startGateway(home, { ready: null });
+        assert.equal((await gateway.result).code, 1);
+        assert.match(gateway.lines.join("\n"), /refused the login of bot@xmpp\.test; check XMPP_JID and XMPP_PASSWORD/);
+        assert.doesNotMatch(gateway.lines.join("\n"), /wrong-secret/);
+      } finally {
+        await home[Symbol.asyncDispose]();
+      }
+    });
+
+    test("a server that is restarted finds the bot back in its chats and rooms", async () => {
+      await it.server.stop();
+      await it.server.start();
+      const ann = await it.server.person("ann");
+      await ann.enter(ROOM);
+      await ann.say(BOT, "are you back?");
+      await it.hears(ann, "heard: are you back?");
+      const rejoined = () => it.gateway.lines.filter((line) => /^\[XMPP\] (?:re)?connected/.test(line)).length >= 2;
+      await until("it is back", rejoined);
+      await ann.say(ROOM, "bot: here too?", { type: "groupchat" });
+      await it.hears(ann, "heard: here too?", `${ROOM}/bot`);
+    });
   });
 
-  describe("an XMPP server", () => {
-    test("without an archive hands out what it kept, and an answer whose receipt is lost comes marked", async () => {
-      await using it = await world({ server: { archive: false } });
+  describe("an XMPP server without an archive", () => {
+    let it: World;
+    before(async () => {
+      // A turn that is held holds the others.
+      it = await world({ server: { archive: false }, gateway: "  max_concurrent_turns: 1\n" });
+    });
+    after(() => it?.[Symbol.asyncDispose]());
+    beforeEach(() => {
+      it.ann.messages.length = 0;
+      it.ben.messages.length = 0;
+      echo(it.model);
+    });
+
+    test("hands out what it kept, and an answer whose receipt is lost comes marked", async () => {
       await it.gateway.stop();
       await it.ann.say(BOT, "while away");
       it.gateway = await startGateway(it.home);
@@ -226,7 +279,6 @@ await withEngine("an XMPP server", missingXmppServer, () => {
     });
 
     test("keeps what was read but not stored, and hands it out again", async () => {
-      await using it = await world({ server: { archive: false } });
       const store = new DatabaseSync(it.home.at("state.db"));
       store.exec("BEGIN IMMEDIATE");
       await it.ann.say(BOT, "do not lose me");
@@ -240,7 +292,6 @@ await withEngine("an XMPP server", missingXmppServer, () => {
     });
 
     test("lets hermes send write to people and rooms, and keeps what waits for the gateway", async () => {
-      await using it = await world({ server: { archive: false } });
       await it.ben.enter(ROOM);
       await it.gateway.stop();
       await it.ann.say(BOT, "for the gateway");
@@ -259,23 +310,7 @@ await withEngine("an XMPP server", missingXmppServer, () => {
       await it.hears(it.ann, "heard: for the gateway");
     });
 
-    test("that is restarted finds the bot back in its chats and rooms", async () => {
-      await using it = await world();
-      await it.server.stop();
-      await it.server.start();
-      const ann = await it.server.person("ann");
-      await ann.enter(ROOM);
-      await ann.say(BOT, "are you back?");
-      await it.hears(ann, "heard: are you back?");
-      const rejoined = () => it.gateway.lines.filter((line) => /^\[XMPP\] (?:re)?connected/.test(line)).length >= 2;
-      await until("it is back", rejoined);
-      await ann.say(ROOM, "bot: here too?", { type: "groupchat" });
-      await it.hears(ann, "heard: here too?", `${ROOM}/bot`);
-    });
-
     test("can have a message corrected or withdrawn before its turn, by whoever wrote it", async () => {
-      // A turn that is held holds the others.
-      await using it = await world({ gateway: "  max_concurrent_turns: 1\n" });
       await it.ann.enter(ROOM);
       await it.ben.enter(ROOM);
       const held = Promise.withResolvers<void>();
@@ -301,27 +336,13 @@ await withEngine("an XMPP server", missingXmppServer, () => {
       assert.deepEqual(turns(it.model), ["first", "second"]);
     });
 
-    test("with uploads takes files and hands them out", async () => {
-      await using it = await world({ server: { files: true } });
-      const report = it.home.at("cache", "documents", "report.txt");
-      await mkdir(dirname(report), { recursive: true });
-      await writeFile(report, "the report");
-      answerTurns(it.model, () => ({ text: `Here.\nMEDIA:${report}` }));
-      await it.ann.say(BOT, "send me the report");
-      const sent = await it.ann.waitFor((one) => one.getChild("x", "jabber:x:oob") !== undefined, "the file");
-      const url = sent.getChild("x", "jabber:x:oob")?.getChildText("url") ?? "";
-      assert.equal(sent.getChildText("body"), url);
-      assert.equal(await (await fetch(url)).text(), "the report");
-      echo(it.model);
-      await it.ann.say(BOT, url, { more: xml("x", { xmlns: "jabber:x:oob" }, xml("url", {}, url)) });
-      await until("the turn", () => turns(it.model).length === 1);
-      assert.match(turns(it.model)[0] ?? "", /report\.txt/);
-    });
-
-    test("streams answers as corrections of one message where that is on", async () => {
-      await using it = await world({
-        config: "streaming:\n  enabled: true\n  edit_interval: 0.1\n  buffer_threshold: 5\n",
-      });
+    test("sees streamed answers as corrections of one message where that is on", async () => {
+      await it.gateway.stop();
+      await appendFile(
+        it.home.at("config.yaml"),
+        "streaming:\n  enabled: true\n  edit_interval: 0.1\n  buffer_threshold: 5\n",
+      );
+      it.gateway = await startGateway(it.home);
       const words = Array.from({ length: 12 }, (_, at) => `word${at}`).join(" ");
       answerTurns(it.model, () => ({ text: words, pace: 60 }));
       await it.ann.say(BOT, "stream");
@@ -345,22 +366,6 @@ await withEngine("an XMPP server", missingXmppServer, () => {
         const gateway = await startGateway(home, { env: { NODE_EXTRA_CA_CERTS: server.certificate } });
         await gateway.waitFor(/^\[XMPP\] connected as bot@xmpp\.test$/);
         await gateway.stop();
-      } finally {
-        await server.release();
-        await model.close();
-        await home[Symbol.asyncDispose]();
-      }
-    });
-
-    test("with a wrong password is refused once, without naming it", async () => {
-      const server = await xmppServer();
-      const model = await ModelServer.start();
-      const home = await gatewayHome(model, { env: { ...settings(server), XMPP_PASSWORD: "wrong-secret" } });
-      try {
-        const gateway = await startGateway(home, { ready: null });
-        assert.equal((await gateway.result).code, 1);
-        assert.match(gateway.lines.join("\n"), /refused the login of bot@xmpp\.test; check XMPP_JID and XMPP_PASSWORD/);
-        assert.doesNotMatch(gateway.lines.join("\n"), /wrong-secret/);
       } finally {
         await server.release();
         await model.close();
