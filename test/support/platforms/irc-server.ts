@@ -50,6 +50,7 @@ ServerGID = 65534
 MaxConnectionsIP = 0
 MaxNickLength = ${nickLength}
 MaxJoins = 20
+MaxPenaltyTime = 0
 [Options]
 DNS = no
 Ident = no
