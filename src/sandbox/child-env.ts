@@ -1,4 +1,4 @@
-import { access, constants, lstat, mkdir, mkdtemp, readdir, rm, stat } from "node:fs/promises";
+import { access, constants, lstat, mkdir, mkdtemp, readdir, rm, stat, writeFile } from "node:fs/promises";
 import { isAbsolute, join } from "node:path";
 
 // What a command may see of our environment: everything except the secrets this product holds.
@@ -79,6 +79,7 @@ function completePath(path: string | undefined): string {
 // Where environments keep their own files on this machine.
 
 const STALE_MS = 7 * 24 * 3600 * 1000;
+const LOOK_EVERY_MS = 3600 * 1000;
 
 /** Ours alone: a directory that somebody else prepared under a name we would guess is not used. */
 export async function privateTempDir(base: string): Promise<string> {
@@ -90,8 +91,13 @@ export async function privateTempDir(base: string): Promise<string> {
   return safe ? wanted : mkdtemp(`${wanted}-`);
 }
 
-/** A killed program leaves its shell state behind. What runs touches its own with every command. */
+/** A killed program leaves its shell state behind. What runs touches its own with every command. Looked for once an hour, by whoever comes
+ * then: the agents of 500 chats looked through the folders of 500 chats, each at its end. */
 export async function removeStale(tempDir: string): Promise<void> {
+  const looked = join(tempDir, "looked");
+  const last = await stat(looked).catch(() => null);
+  if (last && Math.abs(Date.now() - last.mtimeMs) < LOOK_EVERY_MS) return;
+  await writeFile(looked, "", { mode: 0o600 }).catch(() => undefined); // a full disk: the next one looks too
   for (const name of await readdir(tempDir).catch(() => [])) {
     const path = join(tempDir, name);
     if (!name.startsWith("shell-")) continue;

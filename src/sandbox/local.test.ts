@@ -99,20 +99,26 @@ test("what lies in the temp directory is ours alone, and goes away", async () =>
   const snapshot = join(environment.tempDir, state ?? "", "snapshot.sh");
   assert.equal((await stat(snapshot)).mode & 0o777, 0o600);
   await environment.cleanup();
-  assert.deepEqual(await readdir(environment.tempDir), []);
+  assert.deepEqual(await readdir(environment.tempDir), ["looked"]);
   assert.ok(environment.tempDir.startsWith(root));
   await release();
 });
 
-test("what a killed program left behind a week ago is removed, what is younger stays", async () => {
+test("what a killed program left behind a week ago is removed, what is younger stays; it is looked for once an hour", async () => {
   const { environment, root, release } = await open();
   const [old, young] = ["shell-old", "shell-young"].map((name) => join(environment.tempDir, name));
   await Promise.all([old, young].map((path) => mkdir(path ?? "")));
   await utimes(old ?? "", 1000, 1000);
-  const next = await openLocalEnvironment({ environment: { PATH: "/usr/bin:/bin", TMPDIR: root }, cwd: root });
-  await next.cleanup();
+  const next = () => openLocalEnvironment({ environment: { PATH: "/usr/bin:/bin", TMPDIR: root }, cwd: root });
+  await (await next()).cleanup();
   await assert.rejects(stat(old ?? ""));
   await stat(young ?? "");
+  await utimes(young ?? "", 1000, 1000);
+  await (await next()).cleanup();
+  await stat(young ?? "");
+  await utimes(join(environment.tempDir, "looked"), 1000, 1000);
+  await (await next()).cleanup();
+  await assert.rejects(stat(young ?? ""));
   await release();
 });
 
