@@ -90,7 +90,14 @@ describe("settings of chats", () => {
 
   test("with a list of admins others run what the list allows; help shows them no more", () =>
     inWorld(
-      { config: "platforms:\n  paper: {extra: {allow_admin_from: [ann], user_allowed_commands: [status]}}\n" },
+      {
+        config: `platforms:
+  paper:
+    extra: {allow_admin_from: [ann], user_allowed_commands: [status], group_allow_admin_from: [ann], group_user_allowed_commands: ["*"]}
+quick_commands:
+  hush: {type: alias, target: /platform pause paper}
+`,
+      },
       async ({ paper, home, told }) => {
         const gateway = await startGateway(home);
         paper.say("bob", "/status");
@@ -105,6 +112,11 @@ describe("settings of chats", () => {
         paper.say("ann", "/yolo");
         await until("ann may", () => paper.textsOf("ann").length >= 2);
         assert.ok(!paper.textsOf("ann").some((text) => text.includes("may not")));
+        // Neither a shortened name nor an alias runs what the name itself would not.
+        for (const text of ["/platform pause paper", "/platfor pause paper", "/hush"])
+          paper.say("club", text, { user: "bob", kind: "group" });
+        await until("each is refused", () => paper.textsOf("club").length === 3);
+        for (const text of paper.textsOf("club")) assert.match(text, /You may not run \/platform here/);
         await gateway.stop();
       },
     ));

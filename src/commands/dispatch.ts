@@ -18,6 +18,8 @@ export interface DispatchSurface {
   interrupt(): Promise<void>;
   /** A command was typed and is about to answer; what becomes a message is not one. */
   echo?(text: string): void;
+  /** Why the command that was found does not run here, however it was typed: shortened, or by an alias. Null: it does. */
+  refusal?(command: CommandDefinition): string | null;
 }
 
 /** Runs the command that the text names. False = it is not a command and belongs to the model. Never throws for what a command did. */
@@ -57,6 +59,11 @@ export async function dispatchTyped(
     return true;
   }
   const { command } = match;
+  const refusal = isSkill ? null : (surface.refusal?.(command) ?? null);
+  if (refusal !== null) {
+    ctx.warn(refusal);
+    return true;
+  }
   const policy = command.busyPolicy ?? "reject";
   const hasToWait = () => {
     if (!ctx.busy || policy !== "reject") return false;

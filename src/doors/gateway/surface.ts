@@ -84,13 +84,12 @@ export class CommandDesk {
   async #intercepted(key: string, message: QueuedMessage, said: string[]): Promise<string | null> {
     const typed = parseTyped(message.text);
     if (typed === null) return message.text;
-    const command = this.#known.get(typed.name);
-    const rights = this.#rightsOf(message.source);
-    const { user_id: user } = message.source;
+    const match = this.#known.find(typed.name);
     // What is no command of ours may be a skill: for those who may do everything a user may.
-    const asked = { name: command?.name ?? typed.name, permission: command?.permission ?? ("user" as const) };
-    if (!mayRun(asked, user, rights) && !this.#isOwn(asked.name, key, message)) {
-      said.push(`You may not run /${asked.name} here. /whoami shows what you may do.`);
+    const asked = match.type === "found" ? match.command : { name: typed.name };
+    const refusal = this.#refusal(key, message, asked);
+    if (refusal !== null) {
+      said.push(refusal);
       return null;
     }
     const verdict = await this.#controls.intercept(asked.name, typed.args, message.source);
@@ -98,6 +97,17 @@ export class CommandDesk {
     if (verdict.decision === "rewrite") return verdict.text;
     if (verdict.message) said.push(verdict.message);
     return null;
+  }
+
+  #refusal(
+    key: string,
+    message: QueuedMessage,
+    { name, permission = "user" }: Pick<CommandDefinition, "name" | "permission">,
+  ): string | null {
+    const { source } = message;
+    if (mayRun({ name, permission }, source.user_id, this.#rightsOf(source)) || this.#isOwn(name, key, message))
+      return null;
+    return `You may not run /${name} here. /whoami shows what you may do.`;
   }
 
   /** Whoever asked for something may stop it and answer what is asked about it; `Questions` looks at who answers. */
@@ -122,6 +132,7 @@ export class CommandDesk {
       const ctx = await this.#context(key, row, message, borrowed.conversation, said);
       const known = await dispatchTyped(message.text, this.#registry, ctx, {
         kind: "gateway",
+        refusal: (command) => this.#refusal(key, message, command),
         interrupt: async () => {
           turn?.interrupt("new");
           await this.#desk.ended(key);
