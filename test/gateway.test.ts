@@ -140,7 +140,7 @@ describe("a gateway", () => {
     paper.say("cleo", "/STATUS@paper");
     await answered("cleo", String(sessionOf("cleo").session_id));
     paper.say("cleo", "/modle");
-    await answered("cleo", "/model");
+    await answered("cleo", "Unknown command /modle");
     assert.equal(requestsWith("/modle").length, 0);
     assert.deepEqual(
       rowsOf(home, "SELECT DISTINCT outcome FROM inbox WHERE session_key = 'agent:main:paper:dm:cleo'").map(

@@ -1,6 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { accessRules, commandRights, forStranger, isAdmin, isAuthorised, mayRun, type Sender } from "./access.ts";
+import {
+  accessRules,
+  commandRights,
+  forStranger,
+  isAdmin,
+  isAuthorised,
+  mayAnswer,
+  mayRun,
+  type Sender,
+} from "./access.ts";
 import type { ChatSource } from "./chat.ts";
 
 const dm: ChatSource = { platform: "telegram", chat_type: "dm", chat_id: "7", user_id: "7" };
@@ -118,3 +127,19 @@ test("a single admin written as a number is an admin, and nobody else is", () =>
   const rights = commandRights(dm, { allow_admin_from: 501 });
   assert.deepEqual([isAdmin("501", rights), isAdmin("502", rights)], [true, false]);
 });
+
+const club = { platform: "telegram", chat_type: "group", chat_id: "-5", user_id: "7" } as const;
+const admins = commandRights(club, { group_allow_admin_from: "1" });
+const answerers: readonly [string, Parameters<typeof mayAnswer>, boolean][] = [
+  ["whoever asked for the work", [club, club, null], true],
+  ["in another chat too", [{ ...club, chat_type: "dm", chat_id: "7" }, club, admins], true],
+  ["under their other id", [{ ...club, user_id: "x", user_id_alt: "7" }, club, null], true],
+  ["not another member, also where nobody named admins", [{ ...club, user_id: "8" }, club, null], false],
+  ["not another member beside admins", [{ ...club, user_id: "8" }, club, admins], false],
+  ["an admin", [{ ...club, user_id: "1" }, club, admins], true],
+  ["nobody of another platform with the same id", [{ ...club, platform: "signal" }, club, null], false],
+  ["nobody without an id", [{ ...club, user_id: undefined }, club, null], false],
+  ["anybody, where the platform does not say who asked", [club, { ...club, user_id: undefined }, null], true],
+];
+for (const [who, [writer, asker, rights], expected] of answerers)
+  test(`a question is answered by ${who}`, () => assert.equal(mayAnswer(writer, asker, rights), expected));

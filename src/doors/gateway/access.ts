@@ -152,3 +152,16 @@ export function mayRun(
   if (ALWAYS.has(command.name) || rights.commands.has(command.name)) return true;
   return rights.commands.has("*") && command.permission === "user";
 }
+
+/**
+ * Who answers a question of a turn: whoever asked for the work, or somebody who is named as an admin. Where the platform names nobody who
+ * asked, anybody who may write.
+ */
+export function mayAnswer(who: ChatSource, asker: ChatSource, rights: CommandRights | null): boolean {
+  if (who.platform !== asker.platform) return false;
+  const idsOf = ({ platform, user_id, user_id_alt }: ChatSource) =>
+    [user_id, user_id_alt].flatMap((id) => canonicalId(platform, id) ?? []);
+  const askers = idsOf(asker);
+  if (askers.length === 0 || idsOf(who).some((id) => askers.includes(id))) return true;
+  return rights !== null && isAdmin(who.user_id, rights);
+}

@@ -1,4 +1,5 @@
 // Where a message comes from, and the address of the conversation that belongs to it.
+import { disarm } from "../../prompt/fence.ts";
 
 type ChatType = "dm" | "group" | "channel" | "thread" | "webhook" | "forum";
 
@@ -42,6 +43,15 @@ export function sessionKeyOf(source: ChatSource, settings: SharingSettings): str
 }
 
 const isPart = (part: string | undefined): part is string => part !== undefined && part !== "";
+
+/** A name or title that others chose, as one short line that speaks for nobody: in a prompt it must not begin a line of its own. */
+export function plainTitle(text: string, most = 100): string {
+  const line = disarm(text)
+    .replace(/[\s\p{C}\p{Zl}\p{Zp}]+/gu, " ")
+    .trim();
+  const points = [...line];
+  return points.length > most ? `${points.slice(0, most - 1).join("")}…` : line;
+}
 
 /** Several people write in one conversation: the model has to be told who. */
 export function isShared({ chat_type: type, thread_id: thread }: ChatSource, settings: SharingSettings): boolean {

@@ -8,7 +8,7 @@ import type { Logger } from "../../home/log.ts";
 import type { Clock } from "../../kit/clock.ts";
 import { messageOf } from "../../kit/errors.ts";
 import type { EndReason, SessionStore } from "../../sessions/store.ts";
-import { type ChatSource, isShared } from "./chat.ts";
+import { type ChatSource, isShared, plainTitle } from "./chat.ts";
 import type { PlatformEntry } from "./contract.ts";
 import { type ChatEntry, localIso, type Routes, resetDue, resetPolicy } from "./routes.ts";
 import type { GatewaySettings } from "./settings.ts";
@@ -382,15 +382,17 @@ function contextPrompt({ source, entry, settings, platforms, channelPrompt }: Pr
   const homes = platforms.flatMap((one) => {
     const channel = settings.homeChannel(one);
     if (channel === null) return [];
-    return [`${one.name}: ${masks ? maskedChat(channel.target.chatId) : channel.name}`];
+    return [`${one.name}: ${masks ? maskedChat(channel.target.chatId) : plainTitle(channel.name)}`];
   });
   const lines = [
     "## Where this conversation is held",
     `Platform: ${entry.label}. ${whereOf(source, masks)}.`,
-    ...(source.chat_topic ? [`Topic of the channel: ${source.chat_topic}`] : []),
+    ...(source.chat_topic
+      ? [`Topic of the channel, as its members set it: "${plainTitle(source.chat_topic, 500)}"`]
+      : []),
     isShared(source, settings.sharing)
       ? "Several people write here; each message begins with its sender in brackets, as in [Name]."
-      : `You talk with ${user ?? "one person"}.`,
+      : `You talk with ${user ? plainTitle(user) : "one person"}.`,
     "You reach this platform through your tools and your answers alone; there is no other access to it.",
     ...(entry.hint ? [entry.hint] : []),
     `Connected platforms: ${platforms.map(({ name }) => name).join(", ")}.`,
@@ -405,8 +407,8 @@ function whereOf(
   { chat_type: type, chat_name: name, chat_id: id = "", thread_id: thread, user_name: user }: ChatSource,
   masks: boolean,
 ) {
-  const chat = masks ? maskedChat(id) : (name ?? id);
-  if (type === "dm") return `DM with ${masks ? "the user" : (user ?? chat)}`;
+  const chat = masks ? maskedChat(id) : plainTitle(name ?? id);
+  if (type === "dm") return `DM with ${masks ? "the user" : user ? plainTitle(user) : chat}`;
   const place = type === "channel" || type === "forum" ? "channel" : "group";
   return `${place}: ${chat}${thread ? `, thread: ${masks ? hashed(thread) : thread}` : ""}`;
 }

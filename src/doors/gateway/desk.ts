@@ -119,10 +119,15 @@ export class Desk {
     const most = Math.max(1, this.#ports.settings.home.config().gateway.max_concurrent_turns);
     let line = 0;
     for (const [key, rows] of this.#waiting) {
-      const group = this.#ready(key, rows);
-      if (group === null) continue;
-      if (this.#turns.size < most) await this.#begin(key, group);
-      else await this.#tellToWait(group, ++line);
+      try {
+        const group = this.#ready(key, rows);
+        if (group === null) continue;
+        if (this.#turns.size < most) await this.#begin(key, group);
+        else await this.#tellToWait(group, ++line);
+      } catch (error) {
+        this.#log.error(`what waits in ${key} cannot be worked on now; other chats go on`, error);
+        this.#ended(key, "later");
+      }
     }
     if (line !== this.#line) {
       this.#line = line;
@@ -146,7 +151,8 @@ export class Desk {
       for (const id of this.#told) if (!present.has(id)) this.#told.delete(id);
     } else for (const { key, row } of fresh) this.#waiting.set(key, [...(this.#waiting.get(key) ?? []), row]);
     this.#newest = Math.max(this.#newest, ...fresh.map(({ row }) => row.id));
-    for (const { key, row } of fresh) await this.#greet(key, row);
+    for (const { key, row } of fresh)
+      await this.#greet(key, row).catch((error) => this.#log.error(`a new message of ${key} was not looked at`, error));
   }
 
   /** What of a chat still waits, as the store has it now. */
@@ -176,9 +182,11 @@ export class Desk {
   async #greet(key: string, row: InboxRow): Promise<void> {
     const message = row.event as QueuedMessage; // written by us
     const { questions, work } = this.#ports;
+    if (!this.#ports.serves(row.platform)) return;
     const present = this.#turns.get(key)?.turn ?? null;
     if (row.kind === "user" && questions.waits(key) && !message.observed && !message.queued) {
-      if ((await questions.takeText(key, message.text, message.source)) === "taken") {
+      const mayWrite = await this.#ports.isAllowed(message);
+      if (mayWrite && questions.takeText(key, message.text, message.source) === "taken") {
         if (present && !present.isFinished) present.join(row);
         else await work.settle([row.id], "merged");
         return;
@@ -210,6 +218,8 @@ export class Desk {
   /** The rows of the next turn of a chat; null when there is none, or it is not time yet. */
   #ready(key: string, rows: readonly InboxRow[]): readonly InboxRow[] | null {
     if (this.#turns.has(key) || (this.#commands.get(key)?.size ?? 0) > 0) return null;
+    // Nobody could be answered there: it waits until the platform is set up again.
+    if (!rows.some(({ platform }) => this.#ports.serves(platform))) return null;
     const pause = this.#paused.get(key);
     if (pause && pause.until > this.#clock.now()) {
       this.#wakeAt(pause.until);

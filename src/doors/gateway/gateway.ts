@@ -136,10 +136,7 @@ class Gateway {
       ...{ work, clock, log },
       redact: (text) => home.redact(text),
       wake: (platform) => this.#wake(platform),
-      mayAnswer: async (who, { source, shared }) => {
-        if (!(await this.#inbound.isAllowed({ source: who }))) return false;
-        return !shared || who.user_id === source.user_id || this.#inbound.isAdmin(who);
-      },
+      mayAnswer: (who, { source }) => this.#inbound.mayAnswer(who, source),
       isAdmin: (who) => this.#inbound.isAdmin(who),
       closed: async ({ platform, target }, messageId, text) =>
         this.#links.get(platform)?.adapter?.closeQuestion?.(target, messageId, text),
@@ -156,6 +153,7 @@ class Gateway {
         readUserInput(messages, { home, clock, log, isOurs: (message) => this.#isOurs(message), ...options }),
       download: files.download,
       bot: (platform) => this.#bot(platform),
+      serves: (platform) => this.#links.has(platform),
       elsewhere: async (target, source) => {
         const chats = await this.#sender.resolve(target, source);
         if ("error" in chats) throw new Error(chats.error);

@@ -4,7 +4,7 @@ import type { Logger } from "../../home/log.ts";
 import { profileCommand } from "../../home/paths.ts";
 import type { Clock } from "../../kit/clock.ts";
 import type { InboxEvent, OutboxRow, WorkStore } from "../../sessions/work.ts";
-import { accessRules, commandRights, forStranger, isAdmin, isAuthorised } from "./access.ts";
+import { accessRules, commandRights, forStranger, isAdmin, isAuthorised, mayAnswer } from "./access.ts";
 import { type ChatSource, sessionKeyOf } from "./chat.ts";
 import type { AdapterHost, ButtonPress, ChatMessage, PlatformEntry, SendResult } from "./contract.ts";
 import { partOf } from "./delivery.ts";
@@ -45,6 +45,9 @@ type Writer = Pick<ChatMessage, "source" | "isBot" | "mentionsUs" | "allowedByRo
 
 /** "please restart the gateway!": whole, and in a direct chat only. */
 const RESTART = /^(?:please )?restart (?:the gateway|gateway|hermes|hermes gateway)[.!]{0,3}$/i;
+
+const EARLIEST = Date.UTC(2000, 0) / 1000;
+const LATEST = Date.UTC(2100, 0) / 1000;
 
 export class Inbound {
   readonly #options: InboundOptions;
@@ -91,19 +94,29 @@ export class Inbound {
     const { pairing, settings } = this.#options;
     await settings.refresh();
     const rules = this.#rules(source);
-    const isPaired = source.user_id !== undefined && (await pairing.isPaired(source.platform, source.user_id));
     const sender = {
       source,
-      isPaired,
       ...(isBot ? { isBot } : {}),
       ...(mentionsUs ? { mentionsUs } : {}),
       ...(allowedByRole === undefined ? {} : { allowedByRole }),
     };
-    return isAuthorised(sender, rules);
+    // The list of pairings is read for those alone who need it: one that is damaged keeps nobody else out.
+    if (isAuthorised({ ...sender, isPaired: false }, rules)) return true;
+    const isPaired = source.user_id !== undefined && (await pairing.isPaired(source.platform, source.user_id));
+    return isPaired && isAuthorised({ ...sender, isPaired }, rules);
   }
 
   isAdmin(source: ChatSource): boolean {
-    return isAdmin(source.user_id, commandRights(source, this.#options.settings.platform(source.platform).extra));
+    return isAdmin(source.user_id, this.#rightsIn(source));
+  }
+
+  /** Whether somebody may answer what a turn asks: by a button or with words. */
+  mayAnswer(who: ChatSource, asker: ChatSource): boolean {
+    return mayAnswer(who, asker, this.#rightsIn(asker));
+  }
+
+  #rightsIn(source: ChatSource) {
+    return commandRights(source, this.#options.settings.platform(source.platform).extra);
   }
 
   async #receive(
@@ -132,7 +145,12 @@ export class Inbound {
       events.push({
         ...{ sessionKey, platform, account, updateId, kind: isCommand ? "command" : "user" },
         // Whoever a plugin lets in may still write when the turn begins.
-        event: { ...message, text, ...(dispatch.action === "allow" ? { allowedByRole: true } : {}) },
+        event: {
+          ...message,
+          text,
+          sentAt: this.#timeOf(message),
+          ...(dispatch.action === "allow" ? { allowedByRole: true } : {}),
+        },
       });
     }
     const place = cursor === undefined ? undefined : { platform, account, cursor };
@@ -144,6 +162,12 @@ export class Inbound {
       const index = at.get(message);
       return index !== undefined && ids[index] != null;
     });
+  }
+
+  /** The sender's clock may be anywhere; what is no time of this century was written now. */
+  #timeOf({ sentAt }: ChatMessage): number {
+    const isTime = Number.isFinite(sentAt) && sentAt > EARLIEST && sentAt < LATEST;
+    return isTime ? sentAt : this.#options.clock.now() / 1000;
   }
 
   /** Nothing of a stranger is kept but a code, and that only as its hash, with where the news of an approval goes. */
@@ -178,7 +202,7 @@ export class Inbound {
   async #pressed(press: ButtonPress): Promise<void> {
     const { questions } = this.#options;
     if (!(await this.isAllowed(press))) return press.answer(t("You may not answer this."));
-    await press.answer(said(await questions.press(press.questionId, press.choice, press.source)));
+    await press.answer(said(questions.press(press.questionId, press.choice, press.source)));
   }
 
   #rules(source: ChatSource) {

@@ -323,7 +323,8 @@ export async function readUserInput(messages: readonly QueuedMessage[], options:
   let sender: string | undefined;
   for (const message of messages) {
     const name = nameOf(message);
-    await readMessage(message, { ...options, prefix: options.shared && name !== sender ? `[${name}] ` : "" }, all);
+    const writer = options.shared ? { name, isNew: name !== sender } : null;
+    await readMessage(message, { ...options, writer }, all);
     sender = name;
   }
   const said = joinLines(all.words);
@@ -343,11 +344,11 @@ const joinLines = (lines: readonly string[]) => lines.filter((line) => line !== 
 
 async function readMessage(
   message: QueuedMessage,
-  options: ReadOptions & { readonly prefix: string },
+  options: ReadOptions & { readonly writer: Writer | null },
   all: Gathered,
 ): Promise<void> {
   const { source, text, shownAs = text, files = [], context } = message;
-  const { foreign, prefix } = options;
+  const { foreign, writer } = options;
   if (context?.trim()) {
     all.context.push(`[Messages of others, for context:]\n${fenced("chat", context.trim())}`);
     all.outside.push(`messages in ${source.chat_name ?? source.platform}`);
@@ -363,10 +364,25 @@ async function readMessage(
   if (isFenced) all.outside.push(...(message.outside ?? []));
   else if (foreign && text.trim() !== "") all.outside.push(`a message of ${source.platform}`);
   const told = foreign && !isFenced ? fenced(source.platform, text) : text;
-  const joined = (own: string) => prefix + [own, ...lines].filter((line) => line.trim() !== "").join("\n");
+  const joined = (own: string) =>
+    [signed(own, writer), ...lines].filter((line) => line.trim() !== "").join("\n") || signed("", writer);
   all.words.push(joined(told));
   all.kept.push(joined(shownAs));
   await readQuote(message, options, all);
+}
+
+/** Who writes, where several people do; `isNew`: somebody else wrote before. */
+interface Writer {
+  readonly name: string;
+  readonly isNew: boolean;
+}
+
+/** Says who wrote a text, and again in front of each line that looks like the beginning of somebody else's. */
+function signed(text: string, writer: Writer | null): string {
+  if (writer === null) return text;
+  const mark = `[${writer.name}] `;
+  const whole = writer.isNew || /^\s*[[［【]/.test(text) ? mark + text : text;
+  return whole.replace(/(?<=[\n\r\v\f\x85\u2028\u2029])(?=[^\S\n]{0,20}[[［【])/g, mark);
 }
 
 async function readQuote(message: ChatMessage, { isOurs }: ReadOptions, all: Gathered): Promise<void> {
@@ -391,7 +407,7 @@ async function readFileOf(
   const { mediaType, path, size } = file;
   const name = file.name ?? basename(path);
   const [family] = mediaType.split("/");
-  const place = `${name} (${mediaType}, ${sizeOf(size)}), saved at ${path}`;
+  const place = `${name.replace(/[[\]]/g, "_")} (${mediaType}, ${sizeOf(size)}), saved at ${path}`;
   if (message.type === "voice" && (family === "audio" || family === "video")) return hear(file, options);
   if (family === "audio") return `[Audio file: ${place}]`;
   if (family === "video") return `[Video: ${place}]`;
@@ -406,7 +422,8 @@ async function readFileOf(
   }
   if (/\.(?:md|txt)$/i.test(name) && size <= MOST_INLINED && mediaType.startsWith("text/")) {
     const content = await readFile(path, "utf8").catch(() => "");
-    if (content.trim() !== "") all.contents.push(`[Content of ${name}]:\n${fenced("file", content.trim())}`);
+    if (content.trim() !== "")
+      all.contents.push(`[Content of ${name.replace(/[[\]]/g, "_")}]:\n${fenced("file", content.trim())}`);
     all.outside.push(`file ${name}`);
   }
   return `[Document: ${place}]`;

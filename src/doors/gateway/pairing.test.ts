@@ -125,3 +125,14 @@ test("an approval names the bot and the chat that somebody asked in, where they 
   const without = await pairing.approve("telegram", await code());
   assert.deepEqual(without.type === "approved" && without.asked, null);
 });
+
+test("nobody who asks can be called like the count of wrong codes, and those who asked long ago are forgotten", async (t) => {
+  const { pairing, code, pass, tree } = await open(t);
+  for (const name of ["failures", "locked_until", "_lockout:telegram"]) await code(name);
+  assert.equal((await pairing.approve("telegram", "AAAAAAAA")).type, "wrong");
+  assert.equal((await pairing.approve("telegram", "AAAAAAAA")).type, "wrong");
+  pass(3601);
+  await code("9");
+  const limits = JSON.parse(await readFile(tree.at("platforms", "pairing", "_rate_limits.json"), "utf8"));
+  assert.deepEqual(Object.keys(limits).sort(), ["_failures:telegram", "telegram:9"]);
+});

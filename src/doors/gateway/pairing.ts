@@ -95,7 +95,7 @@ export class Pairing {
         ...(asked?.threadId && { thread_id: asked.threadId }),
       };
       await this.#write(platform, "pending", { ...Object.fromEntries(others), [randomBytes(4).toString("hex")]: row });
-      await this.#writeLimits({ ...limits, [person]: this.#now });
+      await this.#writeLimits({ ...this.#inForce(limits), [person]: this.#now });
       return code;
     });
   }
@@ -104,7 +104,7 @@ export class Pairing {
   async approve(platform: string, codeOrId: string): Promise<Approval> {
     return this.#locked(async () => {
       const limits = await this.#limits();
-      const until = Number(limits[`${platform}:locked_until`] ?? 0);
+      const until = Number(limits[lockout(platform)] ?? 0);
       if (until > this.#now) return { type: "locked", until };
       const pending = this.#fresh(await this.#read(platform, "pending"));
       const given = codeOrId.trim();
@@ -121,7 +121,7 @@ export class Pairing {
       const approved = await this.#read(platform, "approved");
       await this.#write(platform, "approved", { ...approved, [user_id]: { user_name, approved_at: this.#now } });
       await this.#write(platform, "pending", Object.fromEntries(Object.entries(pending).filter(([key]) => key !== id)));
-      await this.#writeLimits({ ...limits, [`${platform}:failures`]: 0 });
+      await this.#writeLimits({ ...limits, [failures(platform)]: 0 });
       return { type: "approved", person, asked: askedIn(row) };
     });
   }
@@ -177,13 +177,19 @@ export class Pairing {
     return Object.fromEntries(rows.filter(([, { created_at }]) => this.#now - created_at < CODE_SECONDS));
   }
 
+  /** Without strangers whose time is over: their number has no bound. */
+  #inForce(limits: Table): Table {
+    const isKept = ([key, at]: [string, unknown]) => key.startsWith("_") || this.#now - Number(at) < ASK_AGAIN_SECONDS;
+    return Object.fromEntries(Object.entries(limits).filter(isKept));
+  }
+
   async #countWrong(platform: string, limits: Table): Promise<void> {
-    const wrong = Number(limits[`${platform}:failures`] ?? 0) + 1;
+    const wrong = Number(limits[failures(platform)] ?? 0) + 1;
     const isLocked = wrong >= MOST_WRONG;
     await this.#writeLimits({
       ...limits,
-      [`${platform}:failures`]: isLocked ? 0 : wrong,
-      ...(isLocked && { [`${platform}:locked_until`]: this.#now + LOCKED_SECONDS }),
+      [failures(platform)]: isLocked ? 0 : wrong,
+      ...(isLocked && { [lockout(platform)]: this.#now + LOCKED_SECONDS }),
     });
   }
 
@@ -265,6 +271,10 @@ function askedIn({ account, chat_id, thread_id }: PendingRow): AskedIn | null {
   if (typeof account !== "string" || typeof chat_id !== "string") return null;
   return { account, chatId: chat_id, ...(typeof thread_id === "string" ? { threadId: thread_id } : {}) };
 }
+
+// Names of the original. Keys of people begin with their platform: nobody can be called so.
+const failures = (platform: string) => `_failures:${platform}`;
+const lockout = (platform: string) => `_lockout:${platform}`;
 
 const hashOf = (salt: string, code: string) => createHash("sha256").update(`${salt}${code}`).digest("hex");
 

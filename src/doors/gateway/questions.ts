@@ -45,7 +45,8 @@ interface QuestionsOptions {
   redact(text: string): string;
   /** Something was promised in the name of a bot. */
   wake(platform: string): void;
-  mayAnswer(who: ChatSource, place: AskedPlace): Promise<boolean>;
+  /** Of those who may write: whoever asked for the work, or an admin. */
+  mayAnswer(who: ChatSource, place: AskedPlace): boolean;
   /** Whether a yes of theirs may change the settings: "always" is for admins. */
   isAdmin(who: ChatSource): boolean;
   /** Takes the buttons away; best effort. */
@@ -145,10 +146,10 @@ export class Questions {
   }
 
   /** A text that answers what waits. `cancelled`: it answers nothing, and a command that waited for a yes is off. */
-  async takeText(key: string, text: string, who: ChatSource): Promise<"taken" | "no"> {
+  takeText(key: string, text: string, who: ChatSource): "taken" | "no" {
     const [question] = this.#of(key).toReversed();
     if (!question) return "no";
-    if (!(await this.#options.mayAnswer(who, question.place))) return "no";
+    if (!this.#options.mayAnswer(who, question.place)) return "no";
     const word = text.trim().replace(/^\//, "").toLowerCase();
     const choice = question.words.get(word);
     if (choice !== undefined) {
@@ -164,29 +165,29 @@ export class Questions {
   }
 
   /** A button was pressed; resolves to what the presser is told. */
-  async press(id: string, choice: string, who: ChatSource): Promise<string> {
+  press(id: string, choice: string, who: ChatSource): string {
     const question = this.#open.get(id);
     if (!question) return OVER;
-    if (!(await this.#options.mayAnswer(who, question.place))) return "You may not answer this.";
+    if (!this.#options.mayAnswer(who, question.place)) return "You may not answer this.";
     if (question.choices !== null && !question.choices.includes(choice)) return "This choice was not offered.";
     question.settle(choice);
     return question.labels.get(choice) ?? "OK";
   }
 
   /** `/approve`, `/deny`: the oldest question that waits for an approval, or all of them. Resolves to how many were answered. */
-  async answer(
+  answer(
     key: string,
     choice: ApprovalChoice,
     who: ChatSource,
     { all = false, reason }: { readonly all?: boolean; readonly reason?: string } = {},
-  ): Promise<number> {
+  ): number {
     const waiting = this.#of(key);
     const approvals = waiting.filter(({ kind }) => kind === "approval");
     const confirms = waiting.filter(({ kind }) => kind === "confirm");
     const meant = approvals.length > 0 ? approvals : confirms;
     let answered = 0;
     for (const question of all ? meant : meant.slice(0, 1)) {
-      if (!(await this.#options.mayAnswer(who, question.place))) continue;
+      if (!this.#options.mayAnswer(who, question.place)) continue;
       const offered = question.choices?.includes(choice) ? choice : choice === "deny" ? "cancel" : "once";
       question.settle(question.kind === "confirm" ? offered : nearest(choice, question.choices ?? []), reason);
       answered++;

@@ -45,6 +45,8 @@ export interface ReplyPorts {
   /** Fetches pictures that an answer shows by their address. */
   readonly download: AdapterHost["download"];
   bot(platform: string): Bot;
+  /** Whether the platform is set up: what came from one that no longer is waits. */
+  serves(platform: string): boolean;
   /** Where an answer goes that is not for the chat it came from. Rejects with what is wrong with the target. */
   elsewhere(target: string, source: ChatSource): Promise<readonly Destination[]>;
   /** Something was promised in the name of a bot. */

@@ -241,7 +241,7 @@ export class CommandDesk {
       },
       quit: () => void said.push("A chat has no end; /new begins another conversation."),
       chat: {
-        answer: (choice, options) => questions.answer(key, choice, source, options),
+        answer: async (choice, options) => questions.answer(key, choice, source, options),
         stop: () => this.#stop(key, row.id, present, message),
         whoami: () => this.#whoami(source),
         setHome: () => this.#controls.setHome(message),
