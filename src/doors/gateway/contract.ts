@@ -276,6 +276,11 @@ export interface PlatformEntry {
   format?(markdown: string): string;
   /** Names what is wrong with the settings; null: nothing. */
   check?(option: AdapterHost["option"]): string | null;
+  /**
+   * Asks the platform who the bot is, before what was typed is kept; null: it cannot be asked without being connected. Rejects with a
+   * `PlatformError`: a retryable one says that nobody could be asked. It must not disturb a bot that is connected elsewhere.
+   */
+  verify?(host: AdapterHost): Promise<string | null>;
   /** A repeat of the same part cannot arrive twice. */
   readonly repeatIsSafe: boolean;
   readonly canEdit: boolean;

@@ -193,6 +193,7 @@ class Gateway {
     out(`[Gateway] starting: profile ${home.paths.profile}, home ${home.display(home.paths.dir)}, pid ${process.pid}`);
     this.#run.state({ gateway_state: "starting" });
     this.#openLinks();
+    this.#warnings.push(...this.#settings.unknownPlatforms([...this.#entries.keys()]));
     const closed = await closedDoors(
       [...this.#links.values()].map(({ entry }) => entry),
       home,

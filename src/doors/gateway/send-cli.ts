@@ -8,10 +8,9 @@ import { messageOf } from "../../kit/errors.ts";
 import type { Delivered } from "../../tools/toolset/context.ts";
 import { type CliContext, ExitError, readAll } from "../cli-context.ts";
 import { composeAnswer } from "./answer.ts";
-import type { AdapterHost, PlatformAdapter, PlatformEntry, SendResult } from "./contract.ts";
+import type { PlatformAdapter, PlatformEntry, SendResult } from "./contract.ts";
 import { runningGatewayOf } from "./instance.ts";
-import { chatFiles } from "./media-in.ts";
-import { loadPackage } from "./packages.ts";
+import { loneHost } from "./lone-host.ts";
 import { allPlatforms } from "./platform-list.ts";
 import { Routes } from "./routes.ts";
 import { Sender } from "./send.ts";
@@ -135,7 +134,7 @@ async function sendTo({ entry, target }: ResolvedTarget, message: string, alone:
   const { home, clock } = ctx;
   const over = new AbortController();
   try {
-    const adapter = await entry.open(hostFor(entry, settings, ctx));
+    const adapter = await entry.open(loneHost(entry, settings.option(entry.name), ctx));
     try {
       if (!entry.sendsAlone)
         await within(() => adapter.connect(over.signal), settings.timers.connect * 1000, clock, over.signal);
@@ -167,21 +166,4 @@ function hand(
   const options = { key, important: true };
   if (payload.type === "file" && adapter.sendFile) return adapter.sendFile(target, payload.file, options);
   return adapter.send(target, payload.type === "file" ? `[file: ${payload.file.name}]` : payload.text, options);
-}
-
-/** What an adapter gets that only sends: nothing comes in. */
-function hostFor(entry: PlatformEntry, settings: GatewaySettings, { home, clock }: CliContext): AdapterHost {
-  const files = chatFiles(home, clock);
-  return {
-    ...{ clock, log: home.log.child(entry.name), option: settings.option(entry.name) },
-    receive: async (messages) => messages.map(() => false),
-    changed: async () => undefined,
-    pressed: async () => undefined,
-    cursor: async () => null,
-    knownChats: async () => [],
-    keepFile: files.keepFile,
-    download: files.download,
-    package: (name, load) => loadPackage(entry, name, load, home),
-    lost: () => undefined,
-  };
 }

@@ -47,3 +47,27 @@ test("an option that nobody reads is named as it is written", () =>
       ]);
     },
   ));
+
+const ENABLED: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  "platforms.whatsapp": { "config.yaml": "platforms: {whatsapp: {enabled: true}}\n" },
+  "a block of its own": { "config.yaml": "whatsapp: {enabled: true}\n" },
+  "its variable": { ".env": "WHATSAPP_ENABLED=true\n" },
+  "gateway.json": { "gateway.json": JSON.stringify({ platforms: { whatsapp: { enabled: true } } }) },
+};
+for (const [how, files] of Object.entries(ENABLED))
+  test(`the original's WhatsApp bridge, enabled by ${how}, is told where it went`, () =>
+    settingsOf(files, (settings) => {
+      const [line, ...more] = settings.unknownPlatforms(["whatsapp_cloud", "telegram"]);
+      assert.match(line ?? "", /^whatsapp is enabled, but its bridge is not part.*gateway setup whatsapp_cloud/);
+      assert.deepEqual(more, []);
+      assert.deepEqual(settings.unknownPlatforms(["whatsapp"]), [], "a plugin brings it");
+    }));
+
+test("a platform that nobody has is named when it is enabled, and only then", () =>
+  settingsOf(
+    { "config.yaml": "platforms: {ntfy: {enabled: true}, teams: {enabled: false}, api_server: {enabled: true}}\n" },
+    (settings) =>
+      assert.deepEqual(settings.unknownPlatforms([]), [
+        "ntfy is enabled, but there is no such platform here; a plugin can add one",
+      ]),
+  ));

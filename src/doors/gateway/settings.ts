@@ -5,6 +5,7 @@ import type { OpenHome } from "../../home/open.ts";
 import { codeOf } from "../../kit/errors.ts";
 import { parseJson } from "../../kit/json.ts";
 import type { AdapterHost, DisplayDefaults, PlatformEntry } from "./contract.ts";
+import { isYes } from "./groups.ts";
 
 type Table = Readonly<Record<string, unknown>>;
 
@@ -124,6 +125,16 @@ export class GatewaySettings {
     return [...extra.map((key) => `platforms.${name}.extra.${key}`), ...block.map((key) => `${name}.${key}`)];
   }
 
+  /** Platforms that are enabled and that nobody here has, in a line each. */
+  unknownPlatforms(known: readonly string[]): readonly string[] {
+    const named = [...Object.keys(asTable(this.#legacy.platforms)), ...Object.keys(this.home.config().platforms)];
+    const isOn = (name: string) =>
+      this.platform(name).enabled === true || isYes(this.home.env(variableOf(name)), false);
+    return [...new Set([...named, ...Object.keys(GONE)])]
+      .filter((name) => !known.includes(name) && !SERVED_ELSEWHERE.has(name) && isOn(name))
+      .map((name) => `${name} is enabled, but ${GONE[name] ?? "there is no such platform here; a plugin can add one"}`);
+  }
+
   /** One key of the display: of the platform, then for all chats, then the platform's default. */
   display<K extends keyof DisplayDefaults>(entry: PlatformEntry, key: K): DisplayDefaults[K] {
     const { display, streaming } = this.home.config();
@@ -167,6 +178,14 @@ const DISPLAY: DisplayDefaults = {
   long_running_notifications: true,
   busy_ack_detail: true,
 };
+
+/** What homes of the original may have enabled, and where it went. */
+const GONE: Readonly<Record<string, string>> = {
+  whatsapp:
+    "its bridge is not part of this version. Use WhatsApp's Cloud API (hermes gateway setup whatsapp_cloud), or a plugin that brings the bridge",
+};
+const SERVED_ELSEWHERE: ReadonlySet<string> = new Set(["api_server", "local"]);
+const variableOf = (name: string) => `${name.toUpperCase()}_ENABLED`;
 
 /** Keys of a platform itself; the others of a block are options. */
 const FACTS: ReadonlySet<string> = new Set(["enabled", "token", "home_channel", "session_reset"]);

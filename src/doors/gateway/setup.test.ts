@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
 import { gatewayUser } from "../../../test/support/gateway-command.ts";
+import { TelegramServer } from "../../../test/support/platforms/telegram-server.ts";
 import { define } from "./cli.ts";
 
 const TOKEN = "123456:abcdefghijklmnopqrstuvwxyz0123456";
@@ -57,20 +58,44 @@ test("what is needed and missing is asked for again, and Ctrl+C saves nothing", 
 
 test("an answer that does not fit is told by the platform, and only that one is asked for again", async (t) => {
   const { home, typed } = await gatewayUser(t);
-  const answers = [
-    "bot@example.com",
-    "secret",
-    "imap.example.com/x",
-    "smtp.example.com",
-    "",
-    "",
-    "",
-    "imap.example.com",
-  ];
+  const answers = ["bot@example.com", "secret", "localhost/x", "localhost", "", "", "", "localhost"];
   const { code, err } = await typed(define, { args: ["setup", "email"], answers });
   assert.equal(code, 0, err);
-  assert.match(err, /⚠ EMAIL_IMAP_HOST "imap\.example\.com\/x" is not a host/);
-  assert.match(await readFile(home.at(".env"), "utf8"), /^EMAIL_IMAP_HOST=imap\.example\.com$/m);
+  assert.match(err, /⚠ EMAIL_IMAP_HOST "localhost\/x" is not a host/);
+  assert.match(await readFile(home.at(".env"), "utf8"), /^EMAIL_IMAP_HOST=localhost$/m);
+});
+
+test("a token that the platform refuses is not kept: it is asked for again until Telegram knows the bot", async (t) => {
+  const telegram = await TelegramServer.start();
+  t.after(() => telegram[Symbol.asyncDispose]());
+  const { home, typed } = await gatewayUser(t);
+  const env = { TELEGRAM_BASE_URL: telegram.url };
+  const answers = [TOKEN, "", "", telegram.token];
+  const { code, out, err } = await typed(define, { args: ["setup", "telegram"], answers, env });
+  assert.equal(code, 0, err);
+  assert.match(
+    err,
+    /⚠ Telegram does not accept TELEGRAM_BOT_TOKEN; copy it again from @BotFather: Unauthorized\. Ctrl\+C cancels/,
+  );
+  assert.match(out, /✓ Telegram knows the bot: @hermes_test_bot\n✓ Saved TELEGRAM_BOT_TOKEN in /);
+  assert.equal(await readFile(home.at(".env"), "utf8"), `TELEGRAM_BOT_TOKEN=${telegram.token}\n`);
+  const script = await (await gatewayUser(t)).typed(define, {
+    args: ["setup", "telegram"],
+    env: { ...env, TELEGRAM_BOT_TOKEN: TOKEN },
+  });
+  assert.equal(script.code, 1);
+  assert.match(script.err, /Telegram is not usable: Telegram does not accept TELEGRAM_BOT_TOKEN/);
+});
+
+test("what cannot be asked is kept, and told", async (t) => {
+  const { home, typed } = await gatewayUser(t);
+  const { code, err } = await typed(define, { args: ["setup", "telegram"], answers: [TOKEN, "", ""] });
+  assert.equal(code, 0);
+  assert.match(
+    err,
+    /⚠ Telegram could not be asked: 127\.0\.0\.1:9 refused the connection.* The gateway tries it again/,
+  );
+  assert.match(await readFile(home.at(".env"), "utf8"), /^TELEGRAM_BOT_TOKEN=/);
 });
 
 test("a platform that was disabled is enabled again", async (t) => {

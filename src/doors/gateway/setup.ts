@@ -1,9 +1,11 @@
 // `hermes gateway setup`: connects a chat platform. Nothing is saved before all answers fit together.
 import { inProfile, profileCommand } from "../../home/paths.ts";
 import { maskValue } from "../../home/secrets.ts";
+import { messageOf } from "../../kit/errors.ts";
 import { didYouMean } from "../../kit/similarity.ts";
 import { type CliContext, ExitError } from "../cli-context.ts";
-import type { AdapterHost, PlatformEntry, SetupVariable } from "./contract.ts";
+import { type AdapterHost, type PlatformEntry, PlatformError, type SetupVariable } from "./contract.ts";
+import { loneHost } from "./lone-host.ts";
 import { installPackages, missingPackages } from "./packages.ts";
 import { allPlatforms } from "./platform-list.ts";
 import { GatewaySettings } from "./settings.ts";
@@ -73,19 +75,49 @@ async function connect(entry: PlatformEntry, settings: GatewaySettings, ctx: Cli
   io.out(`${entry.label}\n\n${inProfile(home.paths, entry.guide)}\n\n`);
   const typed = new Map<string, string>();
   let asked = entry.variables;
+  let notInstalled: unknown = null;
   for (;;) {
     for (const variable of asked) await ask(variable, typed, ctx);
-    const problem = problemOf(entry, overlay(entry, settings, typed));
-    if (problem === null) break;
-    io.err(`⚠ ${problem.text}\n`);
-    asked = problem.again;
+    const option = overlay(entry, settings, typed);
+    const problem = problemOf(entry, option);
+    // What was typed is kept also when its packages cannot be had now.
+    if (problem === null)
+      notInstalled = await installPackages(entry, home, (text) => io.err(`${text}\n`)).then(
+        () => null,
+        (error: unknown) => error,
+      );
+    const refusal = problem === null ? await refusalOf(entry, option, ctx) : null;
+    if (problem === null && refusal === null) break;
+    io.err(`⚠ ${problem?.text ?? `${refusal}. Ctrl+C cancels.`}\n`);
+    asked = problem?.again ?? entry.variables.filter(({ optional }) => !optional);
   }
   for (const [name, value] of typed) await home.setEnv(name, value);
   if (settings.platform(entry.name).enabled === false)
     await home.setConfigKey(["platforms", entry.name, "enabled"], true);
   if (typed.size > 0) io.out(`✓ Saved ${[...typed.keys()].join(", ")} in ${home.display(home.paths.envFile)}\n`);
-  await installPackages(entry, home, (text) => io.err(`${text}\n`));
+  if (notInstalled !== null) throw notInstalled;
   io.out(nextSteps(entry, ctx));
+}
+
+/** What the platform has against the bot, asked before anything is kept; null: nothing, or it cannot be asked, which is said. */
+async function refusalOf(
+  entry: PlatformEntry,
+  option: AdapterHost["option"],
+  { home, io, clock }: CliContext,
+): Promise<string | null> {
+  if (!entry.verify) return null;
+  try {
+    const host = loneHost(entry, option, { home, clock });
+    const who = await entry.verify(host);
+    if (who !== null) io.out(`✓ ${entry.label} knows the bot: ${who}\n`);
+    return null;
+  } catch (error) {
+    if (error instanceof PlatformError && !error.retryable && error.code !== "package_missing") return error.message;
+    io.err(
+      `⚠ ${entry.label} could not be asked: ${inProfile(home.paths, messageOf(error))}. The gateway tries it again.\n`,
+    );
+    return null;
+  }
 }
 
 /** One variable. Enter keeps what is set, or leaves it out. */
@@ -177,6 +209,8 @@ async function withoutTerminal(entry: PlatformEntry, settings: GatewaySettings, 
   if (problem === null) {
     const missing = await missingPackages(entry, home);
     if (missing.length > 0) await installPackages(entry, home, (text) => io.err(`${text}\n`));
+    const refusal = await refusalOf(entry, settings.option(entry.name), ctx);
+    if (refusal !== null) throw new ExitError(1, `${entry.label} is not usable: ${refusal}.`);
     return io.out(nextSteps(entry, ctx));
   }
   const width = Math.max(...entry.variables.map(({ name }) => name.length));

@@ -109,6 +109,8 @@ const COMMAND_LINE = {
   "Which platform do you want to connect?": "你想连接哪个平台？",
   "✓ Saved {names} in {file}": "✓ 已将 {names} 存入 {file}",
   "{name} is needed. Ctrl+C cancels.": "需要 {name}。Ctrl+C 取消。",
+  "{platform} knows the bot: {name}": "{platform} 认得此机器人：{name}",
+  "{platform} could not be asked: {why}. The gateway tries it again.": "无法询问 {platform}：{why}。网关会再次尝试。",
   "A token has no spaces; copy it again.": "令牌中没有空格；请重新复制。",
   "It contains control characters; copy it again.": "其中含有控制字符；请重新复制。",
   "Only the value, without {name}=.": "只需值，不要写 {name}=。",

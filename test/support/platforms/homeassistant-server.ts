@@ -122,6 +122,8 @@ export class HomeAssistantServer {
   #handle({ method, path, headers, json }: Call): Answer {
     if (headers.authorization !== `Bearer ${HomeAssistantServer.TOKEN}` || !this.isTokenValid)
       return { status: 401, body: "401: Unauthorized" };
+    if (method === "GET" && path === "/api/config")
+      return { status: 200, body: { location_name: "Home", version: "1" } };
     if (method !== "POST" || !headers["content-type"]?.startsWith("application/json"))
       return { status: 405, body: "405" };
     if (path === "/api/services/persistent_notification/dismiss") {

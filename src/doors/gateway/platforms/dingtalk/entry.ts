@@ -1,4 +1,5 @@
 import type { PlatformEntry } from "../../contract.ts";
+import { askWho, named } from "../../verify.ts";
 import { addressProblem, trimmedUrl } from "../../web-calls.ts";
 
 export const entry: PlatformEntry = {
@@ -35,6 +36,20 @@ export const entry: PlatformEntry = {
   parseTarget: (written) => {
     const text = written.trim();
     return /^(?:cid[\w+/=-]{5,100}|user:[\w.:$+/=-]{1,100})$/.test(text) ? { chatId: text } : null;
+  },
+  verify: ({ option }) => {
+    const appKey = String(option("client_id", "DINGTALK_CLIENT_ID")).trim();
+    const appSecret = String(option("client_secret", "DINGTALK_CLIENT_SECRET")).trim();
+    const api = trimmedUrl(option("api_url", "DINGTALK_API_URL") ?? "https://api.dingtalk.com");
+    return askWho(
+      { url: `${api}/v1.0/oauth2/accessToken`, method: "POST", body: { appKey, appSecret } },
+      {
+        who: ({ accessToken }) => (named(accessToken) === null ? null : appKey),
+        words: ({ message }) => message,
+        refusal: "DingTalk does not accept DINGTALK_CLIENT_ID and DINGTALK_CLIENT_SECRET",
+        refusedBy: [400],
+      },
+    );
   },
   open: async (host) => (await import("./adapter.ts")).openDingTalk(host),
 };

@@ -1,5 +1,6 @@
 // Discord as the gateway knows it: what it is set up with, and how a chat there is written.
 import type { AdapterHost, PlatformEntry } from "../../contract.ts";
+import { askWho, named } from "../../verify.ts";
 import { addressProblem } from "../../web-calls.ts";
 
 const API_URL = "https://discord.com/api";
@@ -42,6 +43,15 @@ export const entry: PlatformEntry = {
     return chatId === undefined ? null : { chatId, ...(threadId === undefined ? {} : { threadId }) };
   },
   sendsAlone: true,
+  verify: ({ option }) =>
+    askWho(
+      { url: `${apiUrlOf(option)}/v10/users/@me`, headers: { authorization: `Bot ${tokenOf(option) ?? ""}` } },
+      {
+        who: ({ username }) => named(username),
+        words: ({ message }) => message,
+        refusal: "Discord does not accept DISCORD_BOT_TOKEN; reset and copy it under Bot",
+      },
+    ),
   open: async (host) => (await import("./adapter.ts")).openDiscord(host),
 };
 

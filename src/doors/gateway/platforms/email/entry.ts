@@ -130,5 +130,16 @@ Answers go to the sender only, not to others who got the mail.`,
   parseTarget: (target) => (isAddress(target) ? { chatId: target.toLowerCase() } : null),
   homeVariable: "EMAIL_HOME_ADDRESS",
   sendsAlone: true,
+  // Logging in once more disturbs nobody.
+  verify: async (host) => {
+    const { openEmail } = await import("./adapter.ts");
+    const adapter = await openEmail(host);
+    try {
+      await adapter.connect(AbortSignal.timeout(30_000));
+      return adapter.account;
+    } finally {
+      await adapter.disconnect();
+    }
+  },
   open: async (host) => (await import("./adapter.ts")).openEmail(host),
 };

@@ -1,4 +1,5 @@
 import type { AdapterHost, PlatformEntry } from "../../contract.ts";
+import { askWho } from "../../verify.ts";
 import { addressProblem, trimmedUrl } from "../../web-calls.ts";
 
 const text = (value: unknown) => String(value ?? "").trim();
@@ -60,6 +61,24 @@ export const entry: PlatformEntry = {
   parseTarget: (written) => {
     const [, chatId, threadId] = /^((?:oc|ou|on)_[\w-]{1,100})(?::(om_[\w-]{1,100}))?$/.exec(written.trim()) ?? [];
     return chatId === undefined ? null : { chatId, ...(threadId === undefined ? {} : { threadId }) };
+  },
+  verify: async (host) => {
+    const { option } = host;
+    const { FeishuApi } = await import("./api.ts");
+    const app = text(option("app_id", "FEISHU_APP_ID"));
+    return askWho(
+      {
+        url: `${new FeishuApi(host).base}/open-apis/auth/v3/tenant_access_token/internal`,
+        method: "POST",
+        body: { app_id: app, app_secret: text(option("app_secret", "FEISHU_APP_SECRET")) },
+      },
+      {
+        who: ({ code }) => (code === 0 ? app : null),
+        words: ({ msg }) => msg,
+        refusal: "Feishu does not accept FEISHU_APP_ID and FEISHU_APP_SECRET",
+        refusedBy: [400],
+      },
+    );
   },
   open: async (host) => (await import("./adapter.ts")).openFeishu(host),
 };

@@ -1,4 +1,5 @@
 import type { PlatformEntry } from "../../contract.ts";
+import { askWho, named } from "../../verify.ts";
 import { addressProblem, trimmedUrl } from "../../web-calls.ts";
 
 export const entry: PlatformEntry = {
@@ -35,5 +36,13 @@ export const entry: PlatformEntry = {
   sendsAlone: true,
   hint: "What you read here are changes of states in Home Assistant, not words of the user. Your answer is shown there as a notification.",
   parseTarget: (written) => (/^[a-z][a-z0-9_]{0,60}$/.test(written.trim()) ? { chatId: written.trim() } : null),
+  verify: ({ option }) =>
+    askWho(
+      {
+        url: `${trimmedUrl(option("url", "HASS_URL"))}/api/config`,
+        headers: { authorization: `Bearer ${String(option("token", "HASS_TOKEN") ?? "").trim()}` },
+      },
+      { who: ({ location_name: name }) => named(name), refusal: "Home Assistant does not accept HASS_TOKEN" },
+    ),
   open: async (host) => (await import("./adapter.ts")).openHomeAssistant(host),
 };

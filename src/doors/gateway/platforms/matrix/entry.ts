@@ -1,4 +1,5 @@
 import type { AdapterHost, PlatformEntry } from "../../contract.ts";
+import { askWho, named } from "../../verify.ts";
 import { addressProblem, trimmedUrl } from "../../web-calls.ts";
 
 const text = (value: unknown) => (value === undefined || value === null ? "" : String(value).trim());
@@ -56,6 +57,20 @@ export const entry: PlatformEntry = {
     // Ids of rooms and people hold colons themselves; an event begins with a dollar sign, which no server name has.
     const [, chatId, threadId] = /^([!@][^\s$]{1,255}?)(?::(\$\S{1,255}))?$/.exec(written.trim()) ?? [];
     return chatId === undefined ? null : { chatId, ...(threadId === undefined ? {} : { threadId }) };
+  },
+  // With a password every login is a device of its own: that is left to the gateway.
+  verify: async ({ option }) => {
+    const token = text(option("token", "MATRIX_ACCESS_TOKEN"));
+    if (token === "") return null;
+    const server = trimmedUrl(option("homeserver", "MATRIX_HOMESERVER"));
+    return askWho(
+      { url: `${server}/_matrix/client/v3/account/whoami`, headers: { authorization: `Bearer ${token}` } },
+      {
+        who: ({ user_id: id }) => named(id),
+        words: ({ error }) => error,
+        refusal: "The homeserver does not accept MATRIX_ACCESS_TOKEN",
+      },
+    );
   },
   open: async (host) => (await import("./adapter.ts")).openMatrix(host),
 };

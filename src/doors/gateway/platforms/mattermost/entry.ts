@@ -1,6 +1,7 @@
 import { asText } from "../../../../kit/json.ts";
 import type { ChatTarget, PlatformEntry } from "../../contract.ts";
-import { addressProblem } from "../../web-calls.ts";
+import { askWho, named } from "../../verify.ts";
+import { addressProblem, trimmedUrl } from "../../web-calls.ts";
 
 export const entry: PlatformEntry = {
   name: "mattermost",
@@ -30,6 +31,18 @@ export const entry: PlatformEntry = {
   display: { tool_progress: "new" },
   parseTarget,
   sendsAlone: true,
+  verify: ({ option }) =>
+    askWho(
+      {
+        url: `${trimmedUrl(option("url", "MATTERMOST_URL"))}/api/v4/users/me`,
+        headers: { authorization: `Bearer ${asText(option("token", "MATTERMOST_TOKEN")).trim()}` },
+      },
+      {
+        who: ({ username }) => named(username, "@"),
+        words: ({ message }) => message,
+        refusal: "Mattermost does not accept MATTERMOST_TOKEN",
+      },
+    ),
   open: async (host) => (await import("./adapter.ts")).openMattermost(host),
 };
 

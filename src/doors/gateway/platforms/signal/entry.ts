@@ -1,4 +1,5 @@
 import type { PlatformEntry } from "../../contract.ts";
+import { askWho } from "../../verify.ts";
 import { addressProblem, trimmedUrl } from "../../web-calls.ts";
 import { styledText } from "./styles.ts";
 
@@ -41,5 +42,10 @@ export const entry: PlatformEntry = {
     if (/^\+?\d{7,15}$/.test(text)) return { chatId: text.startsWith("+") ? text : `+${text}` };
     return UUID.test(text) ? { chatId: text.toLowerCase() } : null;
   },
+  verify: ({ option }) =>
+    askWho(
+      { url: `${trimmedUrl(option("http_url", "SIGNAL_HTTP_URL"))}/api/v1/check` },
+      { who: () => String(option("account", "SIGNAL_ACCOUNT")).trim(), refusal: "signal-cli refuses to be asked" },
+    ),
   open: async (host) => (await import("./adapter.ts")).openSignal(host),
 };

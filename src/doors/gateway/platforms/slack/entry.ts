@@ -1,4 +1,6 @@
+import type { Json } from "../../../../kit/json.ts";
 import type { AdapterHost, ChatTarget, PlatformEntry } from "../../contract.ts";
+import { askWho } from "../../verify.ts";
 import { addressProblem } from "../../web-calls.ts";
 import { toMrkdwn } from "./markdown.ts";
 
@@ -31,6 +33,7 @@ export const entry: PlatformEntry = {
   packages: { "@slack/socket-mode": "3.1.0", "@slack/web-api": "8.2.0" },
   format: toMrkdwn,
   check,
+  verify,
   repeatIsSafe: false,
   canEdit: true,
   display: { tool_progress: "off" },
@@ -62,4 +65,25 @@ function check(option: Option): string | null {
     return "SLACK_APP_TOKEN is not an app-level token, which begins with xapp-; make one in the settings of the app";
   const url = textOf(option("api_url", "SLACK_API_URL"));
   return url === null ? null : addressProblem(url, "SLACK_API_URL");
+}
+
+/** Both tokens: the one that speaks, and the one that listens. */
+async function verify({ option }: { readonly option: Option }): Promise<string> {
+  const base = (textOf(option("api_url", "SLACK_API_URL")) ?? "https://slack.com/api/").replace(/\/?$/, "/");
+  const ask = (method: string, token: string, meaning: { who(answer: Json): string | null; refusal: string }) =>
+    askWho(
+      { url: `${base}${method}`, method: "POST", headers: { authorization: `Bearer ${token}` }, body: {} },
+      { ...meaning, words: ({ error }) => error },
+    );
+  const [bot = ""] = (textOf(option("token", "SLACK_BOT_TOKEN")) ?? "").split(",");
+  const name = await ask("auth.test", bot.trim(), {
+    who: ({ ok, user, team }) => (ok === true ? `@${String(user)} in ${String(team)}` : null),
+    refusal: "Slack does not accept SLACK_BOT_TOKEN",
+  });
+  await ask("apps.connections.open", textOf(option("app_token", "SLACK_APP_TOKEN")) ?? "", {
+    who: ({ ok }) => (ok === true ? name : null),
+    refusal:
+      "Slack does not accept SLACK_APP_TOKEN; it needs the scope connections:write, and Socket Mode has to be on",
+  });
+  return name;
 }

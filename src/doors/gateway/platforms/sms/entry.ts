@@ -1,6 +1,7 @@
 // Text messages by Twilio.
 import type { ChatTarget, PlatformEntry } from "../../contract.ts";
-import { addressProblem } from "../../web-calls.ts";
+import { askWho, named } from "../../verify.ts";
+import { addressProblem, trimmedUrl } from "../../web-calls.ts";
 import { withoutMarks } from "./format.ts";
 
 /** `+` and 7 to 15 digits; people leave the sign out. */
@@ -53,5 +54,23 @@ export const entry: PlatformEntry = {
   },
   parseTarget: parseNumber,
   sendsAlone: true,
+  verify: ({ option }) => {
+    const api = trimmedUrl(option("api_url", "TWILIO_API_URL") ?? "https://api.twilio.com");
+    const account = String(option("account_sid", "TWILIO_ACCOUNT_SID")).trim();
+    const token = String(option("auth_token", "TWILIO_AUTH_TOKEN")).trim();
+    const basic = Buffer.from(`${account}:${token}`).toString("base64");
+    return askWho(
+      {
+        url: `${api}/2010-04-01/Accounts/${encodeURIComponent(account)}.json`,
+        headers: { authorization: `Basic ${basic}` },
+      },
+      {
+        who: ({ sid, friendly_name: name }) => named(name) ?? named(sid),
+        words: ({ message }) => message,
+        refusal: "Twilio does not accept TWILIO_ACCOUNT_SID and TWILIO_AUTH_TOKEN",
+        refusedBy: [404],
+      },
+    );
+  },
   open: async (host) => (await import("./adapter.ts")).openSms(host),
 };

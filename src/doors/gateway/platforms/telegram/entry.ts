@@ -1,5 +1,8 @@
 // Telegram as the gateway knows it: what it is set up with, how long a message may be, and how a chat there is written.
+
+import { asRecord } from "../../../../kit/json.ts";
 import type { AdapterHost, ChatMessage, PlatformEntry } from "../../contract.ts";
+import { askWho, named } from "../../verify.ts";
 import { addressProblem, trimmedUrl } from "../../web-calls.ts";
 import { toMarkdownV2 } from "./markdown.ts";
 
@@ -39,6 +42,16 @@ export const entry: PlatformEntry = {
   packages: { grammy: "1.46.0" },
   format: toMarkdownV2,
   check: problemOf,
+  verify: ({ option }) =>
+    askWho(
+      { url: `${addressesOf(option).api}/bot${text(option("token", "TELEGRAM_BOT_TOKEN"))}/getMe` },
+      {
+        who: ({ result }) => named(asRecord(result).username, "@"),
+        words: ({ description }) => description,
+        refusal: "Telegram does not accept TELEGRAM_BOT_TOKEN; copy it again from @BotFather",
+        refusedBy: [404],
+      },
+    ),
   // The Bot API knows no key of a message and no history.
   repeatIsSafe: false,
   canEdit: true,

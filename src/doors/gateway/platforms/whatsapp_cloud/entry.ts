@@ -1,6 +1,9 @@
 // WhatsApp by Meta's Cloud API.
+
+import { asRecord } from "../../../../kit/json.ts";
 import type { ChatTarget, PlatformEntry } from "../../contract.ts";
-import { addressProblem } from "../../web-calls.ts";
+import { askWho, named } from "../../verify.ts";
+import { addressProblem, trimmedUrl } from "../../web-calls.ts";
 import { whatsappText } from "./format.ts";
 
 /** A number, or the long form of one that other programs write (`49170…:3@s.whatsapp.net`). The Cloud API has no groups. */
@@ -59,5 +62,22 @@ export const entry: PlatformEntry = {
   display: { tool_progress: "new", streaming: false },
   parseTarget: parseNumber,
   sendsAlone: true,
+  verify: ({ option }) => {
+    const api = trimmedUrl(option("api_url", "WHATSAPP_CLOUD_API_URL") ?? "https://graph.facebook.com");
+    const id = encodeURIComponent(String(option("phone_number_id", NEEDED.phone_number_id)).trim());
+    const version = String(option("api_version") ?? "v20.0");
+    return askWho(
+      {
+        url: `${api}/${version}/${id}?fields=display_phone_number`,
+        headers: { authorization: `Bearer ${String(option("access_token", NEEDED.access_token)).trim()}` },
+      },
+      {
+        who: ({ display_phone_number: number }) => named(number),
+        words: ({ error }) => asRecord(error).message,
+        refusal: `WhatsApp does not accept ${NEEDED.access_token} for ${NEEDED.phone_number_id}`,
+        refusedBy: [400, 404],
+      },
+    );
+  },
   open: async (host) => (await import("./adapter.ts")).openWhatsapp(host),
 };
