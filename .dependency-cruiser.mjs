@@ -9,6 +9,7 @@ export const rooms = [
   "mcp",
   "checkpoints",
   "tools",
+  "cron",
   "skills",
   "memory",
   "sandbox",

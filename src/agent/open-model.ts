@@ -9,7 +9,7 @@ import { learnedWindows } from "../llm/catalogue/context-length.ts";
 import { type Price, priceOf } from "../llm/catalogue/prices.ts";
 import { useKeptFacts } from "../llm/catalogue/published-facts.ts";
 import { createGate } from "../llm/gate/create-gate.ts";
-import type { ModelGate } from "../llm/gate.ts";
+import type { Caps, ModelGate } from "../llm/gate.ts";
 import { isLocalEndpoint } from "../llm/providers/hosts.ts";
 import type { ModelList } from "../llm/providers/local.ts";
 import { resolveModelName, splitProviderPrefix } from "../llm/providers/model-names.ts";
@@ -367,12 +367,13 @@ export function openGate(
   store: SessionStore,
   clock: Clock,
   warn: (message: string) => void,
+  ofJob?: { readonly usd: number | null; readonly tokens: number | null },
 ): ModelGate {
   const log = home.log.child("llm");
   const fetch = createModelFetch();
   return createGate({
     ledger: store,
-    caps: () => home.config().budget,
+    caps: () => withJob(home.config().budget, ofJob),
     priceOf,
     wireFor: (target) => createWire(target.apiMode, { fetch, clock }),
     clock,
@@ -388,4 +389,13 @@ export function openGate(
       warn(message);
     },
   });
+}
+
+/** A job may spend less than the settings allow, never more. */
+function withJob(caps: Caps, own: Caps["job"] | undefined): Caps {
+  const lower = (one: number | null, other: number | null) =>
+    one === null ? other : other === null ? one : Math.min(one, other);
+  return own
+    ? { ...caps, job: { usd: lower(caps.job.usd, own.usd), tokens: lower(caps.job.tokens, own.tokens) } }
+    : caps;
 }

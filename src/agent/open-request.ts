@@ -46,6 +46,10 @@ export interface OpenRequest {
   readonly deliver?: DeliverPort | undefined;
   /** Who set it off; default: a person who is there. */
   readonly origin?: RunOrigin | undefined;
+  /** The run of a scheduled job: what its model calls are booked on. */
+  readonly jobId?: string | undefined;
+  /** What that run may spend; the smaller of this and `budget.job` counts. */
+  readonly jobBudget?: { readonly usd: number | null; readonly tokens: number | null } | undefined;
   readonly restoreCwd?: boolean | undefined;
   readonly yolo?: boolean | undefined;
   /** Whose work mode counts here; absent: the conversation has one of its own. */
@@ -61,7 +65,7 @@ export interface OpenRequest {
   readonly learn?: boolean | undefined;
   /** No SOUL.md, project files, memory or skills that are active from the start. */
   readonly ignoreRules?: boolean | undefined;
-  /** SOUL.md speaks all the same: the agent is itself, whatever folder it is in. */
+  /** SOUL.md speaks all the same, and skills that are active from the start: the agent is itself, whatever folder it is in. */
   readonly soulIdentity?: boolean | undefined;
   /** A conversation that has just begun is given a title. */
   readonly titles?: boolean | undefined;

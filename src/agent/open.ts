@@ -119,7 +119,7 @@ async function assemble(request: OpenRequest, mcp: ConversationMcp): Promise<Ope
     prompt,
     tools,
     limits: loopLimits(request),
-    gate: start?.gate ?? openGate(home, store, clock, (message) => unknownPrices.push(message)),
+    gate: start?.gate ?? openGate(home, store, clock, (message) => unknownPrices.push(message), request.jobBudget),
     takeWarnings: () => [...early.splice(0), ...unknownPrices.splice(0), ...(start ? [] : mcp.takeTroubles())],
     clock,
     log: session.log,
@@ -188,7 +188,7 @@ async function assemble(request: OpenRequest, mcp: ConversationMcp): Promise<Ope
   plugins?.attach(agent, gate);
   mcp.setPayer({
     sessionId: session.currentId,
-    jobId: start?.jobId,
+    jobId: start?.jobId ?? request.jobId,
     gate,
     main: () => agent.model.target,
     resolve: resolveSpec,
@@ -291,7 +291,7 @@ function sessionOptions(
     sender: request.sender,
     origin: start?.origin ?? request.origin,
     task: start?.task,
-    jobId: start?.jobId,
+    jobId: start?.jobId ?? request.jobId,
     taskId: start?.taskId,
     foreign: start?.foreign,
   };
@@ -338,7 +338,9 @@ async function openKnowledge(
   notes: string[],
 ) {
   const { home, clock, start } = request;
-  const memory = request.ignoreRules ? null : await openMemory({ ...home, clock, log: home.log.child("memory") });
+  // A scheduled run has none unless its job asks for it: nobody would see what it notes down.
+  const remembers = request.origin === "cron" ? request.toolsets?.includes("memory") : !request.ignoreRules;
+  const memory = remembers ? await openMemory({ ...home, clock, log: home.log.child("memory") }) : null;
   const plugins = await openPlugins({ ...request, cwd: session.cwd });
   notes.push(...(plugins?.notes ?? []));
   const provider = await openExternalMemory(
@@ -350,7 +352,8 @@ async function openKnowledge(
   const parts = { plugins: plugins?.skills, variables };
   const skills = withSkills ? await openAgentSkills(home, clock, environment, parts) : null;
   if (skills && session.found) await reopenFor(session.found.history, skills, request.platform);
-  const preloaded = skills && !start && !request.ignoreRules ? await preloadFor(request, skills, session.id) : null;
+  const preloads = !start && (!request.ignoreRules || request.soulIdentity);
+  const preloaded = skills && preloads ? await preloadFor(request, skills, session.id) : null;
   if (preloaded?.note) notes.push(preloaded.note);
   return { memory, plugins, provider, skills, opening: preloaded?.text || undefined };
 }

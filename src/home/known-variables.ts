@@ -21,7 +21,7 @@ const notUsed: ReadonlySet<string> = new Set([
   ...["GROQ_API_KEY", "HONCHO_API_KEY", "DAYTONA_API_KEY"],
   ...["API_SERVER_KEY", "API_SERVER_ENABLED", "API_SERVER_HOST", "API_SERVER_PORT", "API_SERVER_CORS_ORIGINS"],
   ...["HERMES_TUI", "HERMES_TUI_RESUME"],
-  ...["HERMES_DUMP_REQUESTS", "HERMES_CRON_TIMEOUT"],
+  ...["HERMES_DUMP_REQUESTS"],
 ]);
 
 const all: readonly KnownVariable[] = [

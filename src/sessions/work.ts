@@ -142,6 +142,42 @@ export interface Finish {
   readonly route?: { readonly scope: string } & Pick<Route, "sessionKey" | "entry">;
 }
 
+// Scheduled jobs.
+
+/** Why a slot was not run. */
+export type SkipReason = "overlap" | "missed" | "paused" | "disabled";
+
+/** `queued`: asked for by hand, for whoever schedules. `unknown`: its process is gone. */
+type JobRunState = "queued" | "claimed" | "running" | "completed" | "failed" | "skipped" | "unknown";
+
+export interface JobRun {
+  readonly id: number;
+  readonly jobId: string;
+  /** The time that fell due, or `manual:...`. */
+  readonly slot: string;
+  readonly state: JobRunState;
+  readonly holder: string | null;
+  readonly claimedAt: number;
+  readonly startedAt: number | null;
+  readonly endedAt: number | null;
+  readonly sessionId: string | null;
+  readonly error: string | null;
+  readonly reason: SkipReason | null;
+}
+
+export interface NewJobRun extends Pick<JobRun, "jobId" | "slot"> {
+  readonly state: Extract<JobRunState, "queued" | "claimed" | "skipped">;
+  readonly holder?: string;
+  readonly reason?: SkipReason;
+  readonly error?: string;
+}
+
+export interface JobRunEnd {
+  readonly state: Extract<JobRunState, "completed" | "failed" | "skipped" | "unknown">;
+  readonly error?: string | null;
+  readonly reason?: SkipReason;
+}
+
 export interface WorkCounts {
   readonly inbox: { readonly queued: number; readonly oldest: number | null; readonly dead: number };
   readonly outbox: {
@@ -248,6 +284,23 @@ export interface WorkStore {
   setRoute(scope: string, route: Pick<Route, "sessionKey" | "entry">, expected?: number | null): Promise<boolean>;
   removeRoute(scope: string, sessionKey: string): Promise<void>;
 
+  /** The right to run a slot of a job, given once: null for every later caller, in any process. */
+  claimSlot(run: NewJobRun): Promise<number | null>;
+  /** What was asked for by hand, oldest first; from here on it is this holder's. */
+  takeQueuedRuns(holder: string): Promise<readonly JobRun[]>;
+  /** From here on the run counts as done, whatever happens to its process; false when it is not the holder's any more. */
+  beginRun(id: number, of: { readonly holder: string; readonly sessionId: string }): Promise<boolean>;
+  /** The outcome and what is to be sent of it, in one step; false when the run has ended already, and nothing is promised. */
+  endRun(id: number, end: JobRunEnd, outbox?: readonly OutboxPart[]): Promise<boolean>;
+  /** Ends the runs of processes that are gone as `unknown`, each for one caller. */
+  abandonedRuns(): Promise<readonly JobRun[]>;
+  /** Newest first. */
+  jobRuns(options?: {
+    readonly jobId?: string;
+    readonly states?: readonly JobRunState[];
+    readonly limit?: number;
+  }): Promise<readonly JobRun[]>;
+
   note(kind: ChangeKind, sessionKey: string | null, ref: string): Promise<void>;
   /** Oldest first. */
   changes(sinceId: number, options?: { readonly limit?: number }): Promise<readonly Change[]>;
@@ -256,6 +309,6 @@ export interface WorkStore {
   /** Zeros where nothing was ever stored, also in a file that cannot be written. */
   counts(): Promise<WorkCounts>;
   deadLetters(options?: { readonly limit?: number }): Promise<readonly OutboxRow[]>;
-  /** Forgets what ended long ago: inbox and outbox rows after 7 days, dead ones after 30, controls after one, changes beyond 10,000. */
+  /** Forgets what ended long ago: inbox and outbox rows after 7 days, dead ones after 30, controls after one, changes beyond 10,000, runs beyond 1,000. */
   sweep(): Promise<void>;
 }

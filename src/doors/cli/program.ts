@@ -73,6 +73,11 @@ export const SUBCOMMANDS: readonly Subcommand[] = [
   },
   { name: "config", summary: "show and change settings", showsWarnings: true, load: () => import("./config.ts") },
   {
+    name: "cron",
+    summary: "run prompts on a schedule",
+    load: () => import("../gateway/cron-cli.ts"),
+  },
+  {
     name: "doctor",
     summary: "diagnose problems and fix them",
     showsWarnings: true,

@@ -8,6 +8,7 @@ import type { SessionStore } from "../../sessions/store.ts";
 import type { WorkStore } from "../../sessions/work.ts";
 import type { ChatMessage, PlatformEntry } from "./contract.ts";
 import { Conversations } from "./conversations.ts";
+import { type CronState, type GatewayCron, openGatewayCron } from "./cron.ts";
 import { Desk } from "./desk.ts";
 import type { Ending } from "./ending.ts";
 import { ChatHooks } from "./hooks.ts";
@@ -52,6 +53,7 @@ interface GatewayStateChange {
   readonly active_agents?: number;
   readonly waiting?: number;
   readonly platforms?: Readonly<Record<string, LinkStatus>>;
+  readonly cron?: CronState;
   readonly warnings?: readonly string[];
 }
 
@@ -81,6 +83,7 @@ class Gateway {
   readonly #backgroundOf = new Map<string, { readonly key: string; readonly message: QueuedMessage }>();
   readonly #over = new AbortController();
   readonly #warnings: string[];
+  readonly #cron: GatewayCron;
 
   static async open(run: GatewayRun): Promise<Gateway> {
     const { home, store, clock } = run;
@@ -91,7 +94,8 @@ class Gateway {
     const hooks = await ChatHooks.load(home.paths, clock, log.child("hooks"));
     const warnings: string[] = [];
     const entries = await allPlatforms(run, log, (line) => void warnings.push(line));
-    return new Gateway(run, { settings, work, routes, hooks, entries, warnings });
+    const cron = await openGatewayCron({ ...run, settings, entries: () => entries });
+    return new Gateway(run, { settings, work, routes, hooks, entries, warnings, cron });
   }
 
   private constructor(
@@ -103,6 +107,7 @@ class Gateway {
       readonly hooks: ChatHooks;
       readonly entries: readonly PlatformEntry[];
       readonly warnings: readonly string[];
+      readonly cron: GatewayCron;
     },
   ) {
     const { home, store, clock, cwd } = run;
@@ -113,6 +118,7 @@ class Gateway {
     this.#work = work;
     this.#routes = routes;
     this.#hooks = hooks;
+    this.#cron = parts.cron;
     this.#warnings = [...parts.warnings];
     this.#entries = new Map(parts.entries.map((entry) => [entry.name, entry]));
     this.#background = new BackgroundTasks({ clock, onReport: (report) => this.#reportBackground(report) });
@@ -200,12 +206,12 @@ class Gateway {
       clock,
     );
     for (const warning of [...this.#warnings, ...closed]) out(`[Gateway] warning: ${warning}`);
-    if (this.#links.size === 0) return this.#nothingToDo();
+    if (this.#links.size === 0 && !(await this.#cron.hasJobs())) return this.#nothingToDo();
     await this.#recover();
     for (const link of this.#links.values()) link.start();
     await Promise.race([Promise.all([...this.#links.values()].map(({ tried }) => tried)), aborted(stop)]);
     const states = [...this.#links.values()].map(({ status }) => status.state);
-    if (!stop.aborted && states.every((state) => state === "fatal")) {
+    if (!stop.aborted && states.length > 0 && states.every((state) => state === "fatal")) {
       this.#run.state({ gateway_state: "startup_failed", exit_reason: "no platform could be connected" });
       await this.#close();
       out("[Gateway] stopped");
@@ -215,7 +221,9 @@ class Gateway {
       .filter(({ adapter }) => adapter !== null)
       .map(({ entry }) => entry.name);
     const retrying = states.filter((state) => state === "retrying").length;
-    this.#run.state({ gateway_state: connected.length > 0 ? "running" : "degraded", warnings: this.#warnings });
+    out(await this.#cron.line());
+    const isWell = connected.length > 0 || states.length === 0;
+    this.#run.state({ gateway_state: isWell ? "running" : "degraded", warnings: this.#warnings });
     out(`[Gateway] ready: ${connected.length > 0 ? connected.join(", ") : `none connected, ${retrying} retrying`}`);
     this.#hooks.fire("gateway:startup", { platforms: connected });
     await this.#notices.back();
@@ -227,6 +235,7 @@ class Gateway {
     void this.#watch("media", ["media_cleanup", "media_cleanup"], () => chatFiles(home, clock).clean());
     void this.#watch("directory", ["expiry_first", "directory"], () => this.#writeDirectory());
     void this.#watch("inbox", ["controls", "controls"], async () => this.#desk.look());
+    this.#cron.start((platform) => this.#wake(platform));
     await aborted(stop);
     return this.#end(stop.reason as Ending); // the contract of `stop`
   }
@@ -315,7 +324,10 @@ class Gateway {
     state({ gateway_state: "draining", restart_requested: isRestart, exit_reason: ending.why });
     await this.#notices.ending(this.#desk.running, isRestart);
     const seconds = Number(home.env("HERMES_RESTART_DRAIN_TIMEOUT") ?? home.config().agent.restart_drain_timeout);
-    const cut = await this.#desk.drain(seconds * 1000, isRestart ? "restart" : "shutdown");
+    const [cut] = await Promise.all([
+      this.#desk.drain(seconds * 1000, isRestart ? "restart" : "shutdown"),
+      this.#cron.close(seconds * 1000),
+    ]);
     await this.#close();
     if (cut === 0) await this.#run.endedClean();
     state({ gateway_state: "stopped", exit_reason: ending.why });

@@ -129,7 +129,12 @@ async function sendAlone(target: string, message: string, alone: Alone): Promise
   return last;
 }
 
-async function sendTo({ entry, target }: ResolvedTarget, message: string, alone: Alone): Promise<Delivered> {
+/** One message, without a gateway. Never rejects for what the platform does. */
+export async function sendTo(
+  { entry, target }: ResolvedTarget,
+  message: string,
+  alone: Pick<Alone, "settings" | "ctx" | "cause">,
+): Promise<Delivered> {
   const { settings, ctx, cause } = alone;
   const { home, clock } = ctx;
   const over = new AbortController();

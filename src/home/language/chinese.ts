@@ -2,6 +2,7 @@
 import { CHINESE_CHATS } from "./chinese-chats.ts";
 import { CHINESE_CHECKS } from "./chinese-checks.ts";
 import { CHINESE_COMMAND_LINE } from "./chinese-command-line.ts";
+import { CHINESE_CRON } from "./chinese-cron.ts";
 import { CHINESE_DANGERS } from "./chinese-dangers.ts";
 import { CHINESE_HELP } from "./chinese-help.ts";
 import { CHINESE_REPLIES } from "./chinese-replies.ts";
@@ -395,6 +396,7 @@ export const CHINESE: Catalogue = {
   ...REPLIES,
   ...COMMAND_LINE,
   ...CHINESE_CHATS,
+  ...CHINESE_CRON,
   ...CHINESE_HELP,
   ...CHINESE_REPLIES,
   ...CHINESE_COMMAND_LINE,

@@ -35,6 +35,7 @@ import {
   takeBot,
   withdrawParts,
 } from "./outbox.ts";
+import { abandonedRuns, beginRun, claimSlot, endRun, RUN_TABLES, runRows, sweepRuns, takeQueuedRuns } from "./runs.ts";
 
 const TABLES = [
   `CREATE TABLE IF NOT EXISTS gateway_routing (scope TEXT NOT NULL, session_key TEXT NOT NULL, entry_json TEXT NOT NULL, updated_at REAL NOT NULL,
@@ -53,6 +54,7 @@ const TABLES = [
   `CREATE TABLE IF NOT EXISTS controls (id INTEGER PRIMARY KEY AUTOINCREMENT, lane TEXT NOT NULL, kind TEXT NOT NULL, payload TEXT,
      created_at REAL NOT NULL, taken_at REAL)`,
   `CREATE TABLE IF NOT EXISTS changes (id INTEGER PRIMARY KEY AUTOINCREMENT, at REAL NOT NULL, kind TEXT NOT NULL, session_key TEXT, ref TEXT NOT NULL)`,
+  ...RUN_TABLES,
 ];
 
 const REMEMBERED_IDS = 1000;
@@ -108,6 +110,26 @@ export async function openSqliteWork(core: StoreCore): Promise<WorkStore> {
     setRoute: (scope, route, expected) => write(() => writeRoute(core, scope, route, expected)),
     removeRoute: (scope, key) =>
       write(() => void core.db.run("DELETE FROM gateway_routing WHERE scope = ? AND session_key = ?", scope, key)),
+    claimSlot: (run) => write(() => claimSlot(core, run)),
+    takeQueuedRuns: (holder) => write(() => takeQueuedRuns(core, holder)),
+    beginRun: (id, of) => write(() => beginRun(core, id, of)),
+    endRun: (id, end, outbox) => write(() => endRun(core, id, end, outbox)),
+    abandonedRuns: () => write(() => abandonedRuns(core)),
+    jobRuns: ({ jobId, states = [], limit = 50 } = {}) =>
+      read(() => {
+        const tests = [
+          ...(jobId === undefined ? [] : ["job_id = ?"]),
+          ...(states.length === 0 ? [] : [`state IN (${states.map(() => "?").join(", ")})`]),
+        ];
+        const where = tests.length === 0 ? "" : `WHERE ${tests.join(" AND ")} `;
+        return runRows(
+          core,
+          `${where}ORDER BY id DESC LIMIT ?`,
+          ...(jobId === undefined ? [] : [jobId]),
+          ...states,
+          limit,
+        );
+      }),
     note: (kind, sessionKey, ref) => write(() => noteChange(core, kind, sessionKey, ref)),
     changes: (sinceId, options) => read(() => changesSince(core, sinceId, options?.limit)),
     lastChange: () => read(() => core.db.get<{ id: number | null }>("SELECT MAX(id) AS id FROM changes")?.id ?? 0),
@@ -174,6 +196,7 @@ function sweep(core: StoreCore): void {
     now,
   );
   core.db.run("DELETE FROM controls WHERE taken_at IS NOT NULL AND taken_at < ?", now - DAY);
+  sweepRuns(core);
   core.db.run("DELETE FROM changes WHERE id <= (SELECT MAX(id) FROM changes) - ?", KEPT_CHANGES);
 }
 

@@ -208,18 +208,21 @@ export const toolSections = {
     project_enabled: flag(false, "allow plugins of the current project", { env: "HERMES_ENABLE_PROJECT_PLUGINS" }),
     entries: record("plugin -> its settings, e.g. `allow_tool_override`"),
   }),
-  cron: notUsedYet(
-    section("Scheduled runs.", {
-      wrap_response: flag(true, "add a heading with the job name to deliveries"),
-      max_parallel_jobs: orNull(
-        whole(0, "maximum concurrent jobs; null = no limit", { env: "HERMES_CRON_MAX_PARALLEL" }),
-      ),
-      missed_run: text("once", "what to do about a run missed while the machine was asleep"),
-      script_timeout_seconds: whole(120, "timeout of a job's script in seconds", { env: "HERMES_CRON_SCRIPT_TIMEOUT" }),
-      model: text("", "model for scheduled runs; empty = the main model"),
-      provider: text("", "provider for scheduled runs; empty = the main provider"),
-    }),
-  ),
+  cron: section("Scheduled jobs.", {
+    tick_seconds: number(60, "how often to look for jobs that are due, in seconds"),
+    wrap_response: flag(true, "add the job name above a delivered answer and how to stop the job below it"),
+    max_parallel_jobs: orNull(
+      whole(0, "jobs that run at the same time; null = 8", { env: "HERMES_CRON_MAX_PARALLEL" }),
+    ),
+    missed_run: choice(
+      ["once", "skip"],
+      "once",
+      "what to do about runs missed while nothing was scheduling: run the job once, or not at all",
+    ),
+    script_timeout_seconds: whole(120, "timeout of a job's script in seconds", { env: "HERMES_CRON_SCRIPT_TIMEOUT" }),
+    model: text("", "model for scheduled runs; empty = the main model"),
+    provider: text("", "provider for scheduled runs; empty = the main provider"),
+  }),
   kanban: notUsedYet(record("task board")),
   lsp: notUsedYet(record("language servers")),
   honcho: notUsedYet(record("Honcho memory")),

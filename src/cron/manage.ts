@@ -1,0 +1,444 @@
+// What people and models do with jobs, the same for every surface: the command line, `/cron` and the `cronjob` tool.
+import { randomBytes } from "node:crypto";
+import { isAbsolute } from "node:path";
+import type { OpenHome } from "../home/open.ts";
+import type { Clock } from "../kit/clock.ts";
+import { isDirectory } from "../kit/files.ts";
+import type { JobRun, WorkStore } from "../sessions/work.ts";
+import { passedOver, plannedRun, type Skipped, withNext, zoneOf } from "./due.ts";
+import { findJob, type Job, JobError, JobFile, type JobOrigin, nameFor, newJobId, repeatWords } from "./jobs.ts";
+import { homeZone, STOPS_GATEWAY } from "./run.ts";
+import { scanPrompt, stopsOwnGateway } from "./scan.ts";
+import { nextRuns, ONCE_GRACE, readSchedule, requireComing, type Schedule, ScheduleError } from "./schedule.ts";
+import { scriptPath } from "./script.ts";
+import { type TickerStatus, tickerStatus } from "./ticker.ts";
+import { Zone } from "./wall-clock.ts";
+
+/** What can be said about a job. Absent: as it was; an empty text or list clears a field. */
+export interface JobFields {
+  readonly schedule?: string | undefined;
+  readonly prompt?: string | undefined;
+  readonly name?: string | undefined;
+  readonly repeat?: number | null | undefined;
+  readonly deliver?: string | readonly string[] | undefined;
+  readonly skills?: readonly string[] | undefined;
+  readonly model?: string | null | undefined;
+  readonly provider?: string | null | undefined;
+  readonly script?: string | null | undefined;
+  readonly no_agent?: boolean | undefined;
+  readonly context_from?: readonly string[] | undefined;
+  readonly enabled_toolsets?: readonly string[] | undefined;
+  readonly workdir?: string | null | undefined;
+  /** The zone of a cron expression. */
+  readonly tz?: string | null | undefined;
+  /** What one run may cost, and how many tokens it may take. */
+  readonly budget?:
+    | { readonly usd?: number | null | undefined; readonly tokens?: number | null | undefined }
+    | null
+    | undefined;
+}
+
+export interface JobAnswer {
+  readonly success: true;
+  readonly job_id: string;
+  readonly name: string;
+  readonly schedule: string;
+  readonly repeat: string;
+  readonly deliver: string;
+  readonly next_run_at: string | null;
+  /** The next three times. */
+  readonly next_runs: readonly string[];
+  readonly message: string;
+}
+
+export interface ListedJob extends Job {
+  readonly next_runs: readonly string[];
+  readonly running: boolean;
+  readonly last_run: {
+    readonly slot: string;
+    readonly state: string;
+    readonly started_at: string | null;
+    readonly ended_at: string | null;
+    readonly error: string | null;
+    readonly reason: string | null;
+  } | null;
+}
+
+interface CronStatus extends TickerStatus {
+  readonly lag_seconds: number;
+  readonly jobs: {
+    readonly enabled: number;
+    readonly paused: number;
+    readonly completed: number;
+    readonly error: number;
+  };
+  readonly next: { readonly id: string; readonly name: string; readonly at: string } | null;
+  readonly skipped: readonly {
+    readonly job_id: string;
+    readonly slot: string;
+    readonly reason: string;
+    readonly at: string;
+  }[];
+}
+
+interface CronJobsOptions {
+  readonly home: OpenHome;
+  readonly clock: Clock;
+  work(): Promise<WorkStore>;
+  /** Something about the file that the user should see. */
+  report(problem: string): void;
+  /** Platforms that a job may deliver to; absent: not checked here. */
+  readonly platforms?: ReadonlySet<string> | undefined;
+}
+
+export class CronJobs {
+  readonly file: JobFile;
+  readonly #options: CronJobsOptions;
+
+  constructor(options: CronJobsOptions) {
+    const { home, clock, report } = options;
+    this.#options = options;
+    this.file = new JobFile({ paths: home.paths, clock, report });
+  }
+
+  get #moment() {
+    return { now: this.#options.clock.now(), zone: homeZone(this.#options.home) };
+  }
+
+  async find(reference: string): Promise<Job> {
+    return findJob(await this.file.read(), reference);
+  }
+
+  async create(fields: JobFields, origin: JobOrigin | null): Promise<JobAnswer> {
+    const { home } = this.#options;
+    const { now, zone } = this.#moment;
+    if (!fields.schedule?.trim()) throw new JobError('A job needs a schedule, such as "every weekday at 9".');
+    const schedule = this.#schedule(fields.schedule, fields.tz);
+    const config = home.config();
+    const { model, provider } = fields;
+    const blank = textsOf(fields);
+    const job: Job = {
+      ...{
+        id: newJobId(),
+        name: "",
+        prompt: "",
+        skills: [],
+        skill: null,
+        script: null,
+        no_agent: false,
+        context_from: [],
+      },
+      ...{ model: null, base_url: null, schedule, schedule_display: schedule.display },
+      // Pinned: the model would be another one once the main provider changes.
+      provider: model && !provider ? config.cron.provider || config.model.provider || null : null,
+      repeat: { times: repeatTimes(fields.repeat, schedule), completed: 0 },
+      ...{ enabled: true, state: "scheduled", paused_at: null, paused_reason: null, created_at: zone.iso(now) },
+      ...{ next_run_at: null, last_run_at: null, last_status: null, last_error: null, last_delivery_error: null },
+      ...{
+        deliver: origin ? "origin" : "local",
+        origin,
+        enabled_toolsets: null,
+        workdir: null,
+        profile: null,
+        budget: null,
+      },
+      ...blank,
+    };
+    const named = job.name === "" ? { ...job, name: nameFor({ ...job, script: job.script ?? "" }) } : job;
+    await this.#check(named);
+    const planned = withNext(named, this.#plan(named), zone);
+    await this.file.change((jobs) => {
+      jobs.push(planned);
+    });
+    return this.#answer(planned, `Job "${planned.name}" is scheduled.`);
+  }
+
+  async update(reference: string, fields: JobFields): Promise<JobAnswer> {
+    const { now, zone } = this.#moment;
+    const skips: { readonly id: string; readonly skipped: Skipped }[] = [];
+    const updated = await this.#replace(reference, async (job) => {
+      const changed: Job = { ...job, ...textsOf(fields) };
+      const isMoved = fields.schedule !== undefined || fields.tz !== undefined;
+      const schedule = isMoved
+        ? this.#schedule(
+            fields.schedule ?? sourceOf(job.schedule),
+            fields.tz === undefined ? tzOf(job.schedule) : fields.tz,
+          )
+        : job.schedule;
+      const times = fields.repeat === undefined ? job.repeat.times : repeatTimes(fields.repeat, schedule);
+      const kept = { ...changed, schedule, schedule_display: isMoved ? schedule.display : job.schedule_display };
+      const named = kept.name === "" ? { ...kept, name: nameFor({ ...kept, script: kept.script ?? "" }) } : kept;
+      await this.#check(named);
+      const repeat = {
+        times: isMoved && fields.repeat === undefined ? repeatTimes(undefined, schedule, times) : times,
+        completed: job.repeat.completed,
+      };
+      if (!isMoved) return { ...named, repeat };
+      const skipped = passedOver(job, { now, zone }, { reason: "missed", detail: "the schedule was changed" });
+      if (skipped && job.enabled) skips.push({ id: job.id, skipped });
+      const isOver = job.state === "completed" || job.state === "missed" || job.state === "error";
+      const fresh: Job = {
+        ...named,
+        repeat: isOver ? { ...repeat, completed: 0 } : repeat,
+        ...(schedule.kind === "once" ? { last_run_at: null } : {}),
+        ...(isOver ? { enabled: true, state: "scheduled" as const } : {}),
+      };
+      return withNext(fresh, this.#plan(fresh), zone);
+    });
+    await this.#note(skips);
+    return this.#answer(updated, `Job "${updated.name}" is updated.`);
+  }
+
+  async pause(reference: string, reason: string | null = null): Promise<JobAnswer> {
+    const { now, zone } = this.#moment;
+    const job = await this.#replace(reference, (job) => {
+      if (job.state === "completed") throw new JobError(`Job "${job.name}" is completed; there is nothing to pause.`);
+      return { ...job, enabled: false, state: "paused", paused_at: zone.iso(now), paused_reason: reason };
+    });
+    return this.#answer(job, `Job "${job.name}" is paused.`);
+  }
+
+  async resume(reference: string): Promise<JobAnswer> {
+    const moment = this.#moment;
+    const skips: { readonly id: string; readonly skipped: Skipped }[] = [];
+    const resumed = await this.#replace(reference, (job) => {
+      if (job.state === "completed")
+        throw new JobError(
+          `Job "${job.name}" is completed. To run it once more: hermes cron run ${job.id}; to schedule it again: hermes cron edit ${job.id} --schedule ...`,
+        );
+      const reason = job.state === "paused" ? "paused" : "disabled";
+      const skipped = job.enabled ? null : passedOver(job, moment, { reason, detail: job.paused_reason ?? "" });
+      if (skipped) skips.push({ id: job.id, skipped });
+      const fresh: Job = { ...job, enabled: true, state: "scheduled", paused_at: null, paused_reason: null };
+      return withNext(fresh, this.#plan(fresh), moment.zone);
+    });
+    await this.#note(skips);
+    return this.#answer(resumed, `Job "${resumed.name}" is scheduled again.`);
+  }
+
+  async remove(reference: string): Promise<JobAnswer> {
+    const removed = await this.file.change((jobs) => {
+      const job = findJob(jobs, reference);
+      jobs.splice(jobs.indexOf(job), 1);
+      return job;
+    });
+    return this.#answer(removed, `Job "${removed.name}" is removed.`);
+  }
+
+  /**
+   * Asks for a run now, besides the schedule. It waits in the store: for the process that schedules, or for whoever takes it here. The
+   * `by` of the answer says who runs the schedule just now; null when nobody does.
+   */
+  async trigger(reference: string): Promise<JobAnswer & { readonly row: JobRun; readonly by: TickerStatus["by"] }> {
+    const job = await this.find(reference);
+    const work = await this.#options.work();
+    const slot = `manual:${randomBytes(6).toString("hex")}`;
+    const id = await work.claimSlot({ jobId: job.id, slot, state: "queued" });
+    const [row] = (await work.jobRuns({ jobId: job.id, states: ["queued"] })).filter((one) => one.id === id);
+    if (!row) throw new JobError(`Job "${job.name}" could not be started; try again.`);
+    const { by } = await tickerStatus(this.#options.home.paths);
+    return { ...this.#answer(job, `Job "${job.name}" runs now.`), row, by };
+  }
+
+  /** Newest first; those that are over only with `all`. */
+  async list({ all = false } = {}): Promise<readonly ListedJob[]> {
+    const { zone } = this.#moment;
+    const work = await this.#options.work();
+    const runs = await work.jobRuns({ limit: 1000 });
+    const jobs = await this.file.read();
+    return jobs
+      .filter(({ enabled, state }) => all || enabled || state === "paused")
+      .map((job) => {
+        const own = runs.filter(({ jobId }) => jobId === job.id);
+        const last = own.find(({ state }) => state !== "queued" && state !== "skipped") ?? own[0];
+        return {
+          ...job,
+          next_runs: this.#next(job),
+          running: own.some(({ state }) => state === "claimed" || state === "running"),
+          last_run: last
+            ? {
+                ...{ slot: last.slot, state: last.state, error: last.error, reason: last.reason },
+                started_at: last.startedAt === null ? null : zone.iso(last.startedAt * 1000),
+                ended_at: last.endedAt === null ? null : zone.iso(last.endedAt * 1000),
+              }
+            : null,
+        };
+      });
+  }
+
+  async status(): Promise<CronStatus> {
+    const { now, zone } = this.#moment;
+    const work = await this.#options.work();
+    const [ticker, jobs, rows] = await Promise.all([
+      tickerStatus(this.#options.home.paths),
+      this.file.read(),
+      work.jobRuns({ states: ["skipped", "unknown"], limit: 20 }),
+    ]);
+    const planned = jobs
+      .filter((job) => job.enabled && job.state === "scheduled" && job.next_run_at !== null)
+      .map((job) => ({ job, at: Date.parse(job.next_run_at ?? "") }))
+      .sort((one, other) => one.at - other.at);
+    const [first] = planned;
+    const count = (test: (job: Job) => boolean) => jobs.filter(test).length;
+    return {
+      ...ticker,
+      lag_seconds: first ? Math.max(0, Math.floor((now - first.at) / 1000)) : 0,
+      jobs: {
+        enabled: count(({ enabled, state }) => enabled && state === "scheduled"),
+        paused: count(({ state, enabled }) => state === "paused" || (!enabled && state === "scheduled")),
+        completed: count(({ state }) => state === "completed"),
+        error: count(({ state }) => state === "error" || state === "missed"),
+      },
+      next: first ? { id: first.job.id, name: first.job.name, at: first.job.next_run_at ?? "" } : null,
+      skipped: rows.map(({ jobId, slot, reason, error, endedAt }) => ({
+        job_id: jobId,
+        slot,
+        reason: [reason ?? "interrupted", ...(error ? [error] : [])].join(": "),
+        at: zone.iso((endedAt ?? 0) * 1000),
+      })),
+    };
+  }
+
+  // --- steps
+
+  #replace(reference: string, work: (job: Job) => Job | Promise<Job>): Promise<Job> {
+    return this.file.change(async (jobs) => {
+      const job = findJob(jobs, reference);
+      const next = await work(job);
+      jobs[jobs.indexOf(job)] = next;
+      return next;
+    });
+  }
+
+  async #note(skips: readonly { readonly id: string; readonly skipped: Skipped }[]): Promise<void> {
+    if (skips.length === 0) return;
+    const work = await this.#options.work();
+    for (const { id, skipped } of skips) {
+      const { slot, reason, detail } = skipped;
+      await work.claimSlot({ jobId: id, slot, state: "skipped", reason, ...(detail ? { error: detail } : {}) });
+    }
+  }
+
+  #schedule(text: string, tz: string | null | undefined): Schedule {
+    const { now, zone } = this.#moment;
+    const own = tz ? Zone.named(tz) : zone;
+    const schedule = readSchedule(text, { now, zone: own });
+    if (schedule.kind === "once" && Date.parse(schedule.run_at) < now - ONCE_GRACE)
+      throw new ScheduleError(
+        `${zone.minute(Date.parse(schedule.run_at))} is past. Write a time that is still to come.`,
+      );
+    if (!tz || schedule.kind !== "cron" || schedule.tz) return schedule;
+    const zoned = { ...schedule, tz: own.name };
+    requireComing(zoned, { now, zone });
+    return zoned;
+  }
+
+  #plan(job: Job): number | null {
+    return plannedRun(job, this.#moment);
+  }
+
+  /** Throws for what must not be scheduled. */
+  async #check(job: Job): Promise<void> {
+    const { home, platforms } = this.#options;
+    if (job.prompt === "" && job.skills.length === 0 && job.script === null)
+      throw new JobError("A job needs a prompt, a skill or a script: it would have nothing to do.");
+    if (job.no_agent && job.script === null) throw new JobError("A job without an agent needs a script.");
+    const hits = scanPrompt(job.prompt, { hasSkills: job.skills.length > 0 });
+    if (hits.length > 0)
+      throw new JobError(`The prompt is refused: ${hits.join(", ")}. Nobody would be there to stop what it asks for.`);
+    if (stopsOwnGateway(job.prompt)) throw new JobError(`The job is refused: ${STOPS_GATEWAY}.`);
+    if (job.script !== null) await scriptPath(job.script, home);
+    if (job.workdir !== null && (!isAbsolute(job.workdir) || !(await isDirectory(job.workdir))))
+      throw new JobError(`${job.workdir} is not a folder; name one by its whole path.`);
+    for (const target of job.deliver.split(",").map((one) => one.trim())) {
+      const name = target.split(":")[0]?.toLowerCase() ?? "";
+      if (!platforms || ["origin", "local", "all"].includes(target) || platforms.has(name)) continue;
+      throw new JobError(
+        `Nothing can be delivered to "${target}": no platform is called "${name}". Use origin, local, all, a platform or PLATFORM:CHAT_ID.`,
+      );
+    }
+  }
+
+  #next(job: Job): readonly string[] {
+    const { zone } = this.#moment;
+    const first = job.next_run_at === null || !job.enabled ? null : Date.parse(job.next_run_at);
+    const own = zoneOf(job, zone);
+    try {
+      return nextRuns(job.schedule, first, zone).map((at) => own.iso(at));
+    } catch {
+      return []; // an expression that is refused; the record says why
+    }
+  }
+
+  #answer(job: Job, message: string): JobAnswer {
+    return {
+      success: true,
+      job_id: job.id,
+      name: job.name,
+      schedule: job.schedule_display,
+      repeat: repeatWords(job),
+      deliver: job.deliver,
+      next_run_at: job.next_run_at,
+      next_runs: this.#next(job),
+      message,
+    };
+  }
+}
+
+/** Without the schedule, which is worked out with the time of now. */
+function textsOf(fields: JobFields): Partial<Job> {
+  const {
+    prompt,
+    name,
+    deliver,
+    skills,
+    model,
+    provider,
+    script,
+    no_agent,
+    context_from,
+    enabled_toolsets,
+    workdir,
+    budget,
+  } = fields;
+  const text = <K extends keyof Job>(key: K, value: string | null | undefined) =>
+    value === undefined ? {} : { [key]: value?.trim() || null };
+  const list = (values: readonly string[]) => [
+    ...new Set(values.map((value) => value.trim()).filter((value) => value !== "")),
+  ];
+  const chosen = skills === undefined ? null : list(skills);
+  const targets = deliver === undefined ? null : list(typeof deliver === "string" ? deliver.split(",") : deliver);
+  return {
+    ...(prompt === undefined ? {} : { prompt: prompt.trim() }),
+    ...(name === undefined ? {} : { name: name.trim() }),
+    ...(targets === null ? {} : { deliver: targets.join(",") || "local" }),
+    ...(chosen === null ? {} : { skills: chosen, skill: chosen[0] ?? null }),
+    ...text("model", model),
+    ...text("provider", provider),
+    ...text("script", script),
+    ...text("workdir", workdir),
+    ...(no_agent === undefined ? {} : { no_agent }),
+    ...(context_from === undefined ? {} : { context_from: list(context_from) }),
+    ...(enabled_toolsets === undefined
+      ? {}
+      : { enabled_toolsets: enabled_toolsets.length > 0 ? list(enabled_toolsets) : null }),
+    ...(budget === undefined ? {} : { budget: budget && { usd: budget.usd ?? null, tokens: budget.tokens ?? null } }),
+  };
+}
+
+function repeatTimes(
+  asked: number | null | undefined,
+  schedule: Schedule,
+  before: number | null = null,
+): number | null {
+  if (asked === undefined) return schedule.kind === "once" ? 1 : before === 1 ? null : before;
+  return asked === null || asked <= 0 ? null : asked;
+}
+
+const tzOf = (schedule: Schedule) => (schedule.kind === "cron" ? schedule.tz : undefined);
+
+/** The schedule as it could have been typed. */
+function sourceOf(schedule: Schedule): string {
+  if (schedule.kind === "once") return schedule.run_at;
+  return schedule.kind === "interval" ? `every ${schedule.minutes}m` : schedule.expr;
+}

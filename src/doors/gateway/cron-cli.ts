@@ -1,0 +1,347 @@
+// `hermes cron`: scheduled jobs, with a gateway or without one.
+import type { Command } from "commander";
+import type { Job } from "../../cron/jobs.ts";
+import { repeatWords } from "../../cron/jobs.ts";
+import { CronJobs, type JobAnswer, type JobFields, type ListedJob } from "../../cron/manage.ts";
+import { homeZone } from "../../cron/run.ts";
+import type { RunLine } from "../../cron/scheduler.ts";
+import { type TickerStatus, tickerStatus } from "../../cron/ticker.ts";
+import { hermesCommand } from "../../home/paths.ts";
+import { plural } from "../../kit/formats.ts";
+import { type CliContext, ExitError } from "../cli-context.ts";
+import { type Cron, cronLine, openCron, tickFor } from "./cron.ts";
+import { listenForEnd } from "./ending.ts";
+import { allPlatforms } from "./platform-list.ts";
+import { sendTo } from "./send-cli.ts";
+import { GatewaySettings } from "./settings.ts";
+
+interface JsonFlag {
+  readonly json?: true;
+}
+
+/** As commander names them. */
+interface FieldFlags extends JsonFlag {
+  readonly schedule?: string;
+  readonly prompt?: string;
+  readonly name?: string;
+  readonly repeat?: string;
+  readonly deliver?: readonly string[];
+  readonly skill?: readonly string[];
+  readonly model?: string;
+  readonly provider?: string;
+  readonly script?: string;
+  readonly agent?: boolean;
+  readonly contextFrom?: readonly string[];
+  readonly toolsets?: readonly string[];
+  readonly workdir?: string;
+  readonly tz?: string;
+  readonly budgetUsd?: string;
+  readonly budgetTokens?: string;
+}
+
+export function define(command: Command, ctx: CliContext): void {
+  const json = (child: Command) => child.option("--json", "machine-readable");
+  command.description("run prompts on a schedule: every morning, in 20 minutes, every first of the month");
+  json(command.command("list", { isDefault: true }))
+    .description("list the jobs, when they run next and what came of the last run")
+    .option("--all", "also those that are completed or turned off")
+    .action((flags: JsonFlag & { readonly all?: true }) => list(flags, ctx));
+  fields(json(command.command("create").alias("add")))
+    .description("schedule a job")
+    .argument("<schedule>", 'when: "every weekday at 9", "in 20 minutes", "every 2h", "0 9 * * 1-5", 每天早上8点')
+    .argument("[prompt...]", "what the agent is to do")
+    .action((schedule: string, words: readonly string[], flags: FieldFlags) => create(schedule, words, flags, ctx));
+  fields(json(command.command("edit")))
+    .description("change a job; an empty text clears a field")
+    .argument("<job>", "its id or name")
+    .option("--schedule <WHEN>", "another schedule")
+    .option("--prompt <TEXT>", "another prompt")
+    .action((job: string, flags: FieldFlags) => answer((jobs) => jobs.update(job, fieldsOf(flags)), flags, ctx));
+  json(command.command("pause"))
+    .description("pause a job")
+    .argument("<job>", "its id or name")
+    .option("--reason <TEXT>", "a note for later")
+    .action((job: string, flags: JsonFlag & { readonly reason?: string }) =>
+      answer((jobs) => jobs.pause(job, flags.reason ?? null), flags, ctx),
+    );
+  json(command.command("resume"))
+    .description("resume a paused job")
+    .argument("<job>", "its id or name")
+    .action((job: string, flags: JsonFlag) => answer((jobs) => jobs.resume(job), flags, ctx));
+  json(command.command("remove").alias("rm"))
+    .description("remove a job")
+    .argument("<job>", "its id or name")
+    .action((job: string, flags: JsonFlag) => answer((jobs) => jobs.remove(job), flags, ctx));
+  json(command.command("run"))
+    .description("run a job now, in addition to its schedule")
+    .argument("<job>", "its id or name")
+    .action((job: string, flags: JsonFlag) => run(job, flags, ctx));
+  json(command.command("status"))
+    .description("show who runs the schedule, what comes next and what was skipped")
+    .action((flags: JsonFlag) => status(flags, ctx));
+  command
+    .command("tick")
+    .description("start every job that is due now, wait for all of them, and end")
+    .action(() => tick(ctx));
+  command
+    .command("daemon")
+    .description("run the schedule in this terminal until Ctrl+C, without a gateway")
+    .action(() => daemon(ctx));
+}
+
+const fields = (command: Command) =>
+  command
+    .option("--name <TEXT>", "its name")
+    .option("--deliver <TARGET...>", "where answers go: local (files only), origin, all, a platform, PLATFORM:CHAT_ID")
+    .option("--skill <NAME...>", "skills that are active in it")
+    .option("--model <MODEL>", "its model")
+    .option("--provider <NAME>", "its provider")
+    .option("--repeat <N>", "end after N runs; 0 = never")
+    .option("--script <FILE>", "a script in scripts/ of the home that runs before the prompt")
+    .option("--no-agent", "deliver what the script prints; no model is asked")
+    .option("--context-from <JOB...>", "put the last output of other jobs in front of the prompt")
+    .option("--toolsets <NAME...>", "nothing but these toolsets")
+    .option("--workdir <FOLDER>", "the folder it works in")
+    .option("--tz <ZONE>", "the time zone of its schedule, such as Europe/Berlin")
+    .option("--budget-usd <AMOUNT>", "what one run may cost")
+    .option("--budget-tokens <N>", "how many tokens one run may take");
+
+function fieldsOf(flags: FieldFlags): JobFields {
+  const { schedule, prompt, name, model, provider, script, workdir, tz, deliver, skill, toolsets, contextFrom } = flags;
+  const { budgetUsd, budgetTokens } = flags;
+  const hasBudget = budgetUsd !== undefined || budgetTokens !== undefined;
+  return {
+    ...{ schedule, prompt, name, model, provider, script, workdir, tz, deliver },
+    ...{ skills: skill, enabled_toolsets: toolsets, context_from: contextFrom },
+    repeat: flags.repeat === undefined ? undefined : numberFrom(flags.repeat, "--repeat"),
+    no_agent: flags.agent === false ? true : undefined,
+    budget: hasBudget ? budgetOf(budgetUsd, budgetTokens) : undefined,
+  };
+}
+
+function budgetOf(usd: string | undefined, tokens: string | undefined): NonNullable<JobFields["budget"]> {
+  return {
+    usd: usd ? numberFrom(usd, "--budget-usd") : null,
+    tokens: tokens ? numberFrom(tokens, "--budget-tokens") : null,
+  };
+}
+
+function numberFrom(text: string, option: string): number {
+  const value = Number(text);
+  if (text.trim() === "" || !Number.isFinite(value) || value < 0)
+    throw new ExitError(2, `${option} takes a number, not "${text}".`);
+  return value;
+}
+
+// Jobs.
+
+async function jobsOf(ctx: CliContext): Promise<CronJobs> {
+  const { home, clock, io } = ctx;
+  const known = await allPlatforms(ctx, home.log.child("gateway"));
+  return new CronJobs({
+    ...{ home, clock, platforms: new Set(known.map(({ name }) => name)) },
+    work: async () => (await ctx.store()).work(),
+    report: (problem) => io.err(`⚠ ${problem}\n`),
+  });
+}
+
+async function create(schedule: string, words: readonly string[], flags: FieldFlags, ctx: CliContext): Promise<void> {
+  const { home } = ctx;
+  if (home.unwritable !== null) throw new ExitError(1, home.unwritable);
+  await answer(
+    (jobs) => jobs.create({ ...fieldsOf(flags), schedule, prompt: words.join(" ") }, null),
+    flags,
+    ctx,
+    true,
+  );
+}
+
+async function answer(
+  work: (jobs: CronJobs) => Promise<JobAnswer>,
+  { json }: JsonFlag,
+  ctx: CliContext,
+  isNew = false,
+): Promise<void> {
+  const { io, home } = ctx;
+  const result = await work(await jobsOf(ctx));
+  if (json) return io.out(`${JSON.stringify(result)}\n`);
+  const zone = homeZone(home);
+  const times = result.next_runs.map((at) => zone.minute(Date.parse(at)));
+  io.out(`✓ ${result.message}\n`);
+  io.out(
+    `  id        ${result.job_id}\n  schedule  ${result.schedule} (${result.repeat})\n  delivers  ${result.deliver}\n`,
+  );
+  if (times.length > 0) io.out(`  next      ${times.join(", ")} (${zone.name})\n`);
+  if (isNew) sayNobody(await tickerStatus(home.paths), ctx);
+}
+
+function sayNobody({ running }: TickerStatus, { io }: CliContext): void {
+  if (!running) io.out(`${nobody()}\n`);
+}
+
+const nobody = () =>
+  `Nothing is running the schedule. Start it: ${hermesCommand("gateway start")} or ${hermesCommand("cron daemon")}`;
+
+async function list({ all, json }: JsonFlag & { readonly all?: true }, ctx: CliContext): Promise<void> {
+  const { io, home } = ctx;
+  const jobs = await (await jobsOf(ctx)).list({ all: all === true || json === true });
+  const ticker = await tickerStatus(home.paths);
+  if (json) return io.out(`${JSON.stringify({ jobs, ticker }, null, 2)}\n`);
+  if (jobs.length === 0) io.out(`No jobs. Schedule one: ${hermesCommand('cron add "every weekday at 9" "..."')}\n`);
+  for (const job of jobs) io.out(`${jobLines(job, ctx)}\n\n`, { asIs: true });
+  sayNobody(ticker, ctx);
+}
+
+function jobLines(job: ListedJob, { home }: CliContext): string {
+  const zone = homeZone(home);
+  const next = job.next_runs.map((at) => zone.minute(Date.parse(at)));
+  const state = job.running ? "running" : job.enabled ? job.state : job.state === "scheduled" ? "off" : job.state;
+  const last = job.last_run;
+  const came = last === null ? null : last.error ? `${last.state}: ${last.error}` : last.state;
+  const rows = [
+    ["schedule", `${job.schedule_display} (${repeatWords(job)})`],
+    ["next", next.join(", ")],
+    ["last", came === null ? "" : `${last?.ended_at ? `${zone.minute(Date.parse(last.ended_at))} ` : ""}${came}`],
+    ["delivers", job.deliver],
+    [
+      "problem",
+      job.last_delivery_error ?? (job.state === "error" ? (job.last_error ?? "") : (job.paused_reason ?? "")),
+    ],
+  ];
+  const shown = rows.filter(([, value]) => value !== "").map(([name = "", value]) => `  ${name.padEnd(9)} ${value}`);
+  return [`${job.id}  ${job.name}  [${state}]`, ...shown].join("\n");
+}
+
+async function status({ json }: JsonFlag, ctx: CliContext): Promise<void> {
+  const { io, home } = ctx;
+  const found = await (await jobsOf(ctx)).status();
+  if (json) return io.out(`${JSON.stringify(found, null, 2)}\n`);
+  const zone = homeZone(home);
+  const { jobs, next, skipped } = found;
+  const who = found.by === "gateway" ? "the gateway" : "hermes cron daemon";
+  io.out(
+    found.running
+      ? `Running: ${who} (process ${found.pid}), last look ${found.last_tick_at ?? "never"}\n`
+      : `${nobody()}\n`,
+  );
+  io.out(
+    `Jobs: ${jobs.enabled} scheduled, ${jobs.paused} paused, ${jobs.completed} completed, ${jobs.error} with errors\n`,
+  );
+  if (next)
+    io.out(
+      `Next: ${next.name} at ${zone.minute(Date.parse(next.at))}${found.lag_seconds > 0 ? `, ${found.lag_seconds} s late` : ""}\n`,
+    );
+  if (skipped.length > 0) io.out("Skipped:\n");
+  for (const { job_id, slot, reason } of skipped) io.out(`  ${slot}  ${job_id}  ${reason}\n`, { asIs: true });
+}
+
+// Running them.
+
+/** A scheduler in this process. Answers go to the gateway if one runs, else straight to the platforms. */
+async function open(
+  ctx: CliContext,
+  ended: (job: Job, line: RunLine) => void,
+): Promise<Cron & { readonly settings: GatewaySettings }> {
+  const { home, clock, io, cwd } = ctx;
+  if (home.unwritable !== null) throw new ExitError(1, home.unwritable);
+  const settings = await GatewaySettings.open(home);
+  const known = await allPlatforms(ctx, home.log.child("gateway"));
+  const cron = await openCron({
+    ...{ home, clock, cwd, settings, ended, store: await ctx.store() },
+    entries: () => known,
+    sendAlone: (target, text, cause) => sendTo(target, text, { settings, ctx, cause }),
+    wake: () => undefined, // the gateway looks by itself
+    report: (problem) => io.err(`⚠ ${problem}\n`),
+  });
+  return { ...cron, settings };
+}
+
+async function run(reference: string, flags: JsonFlag, ctx: CliContext): Promise<void> {
+  const { io } = ctx;
+  const outcome: { line: RunLine | null } = { line: null };
+  const jobs = await jobsOf(ctx);
+  const asked = await jobs.trigger(reference);
+  const { row, by, ...result } = asked;
+  if (by !== null) {
+    const who = by === "gateway" ? "The gateway" : "hermes cron daemon";
+    return io.out(
+      flags.json
+        ? `${JSON.stringify(result)}\n`
+        : `✓ ${who} runs "${result.name}" now. See: ${hermesCommand("cron list")}\n`,
+    );
+  }
+  const { scheduler } = await open(ctx, (job, line) => {
+    if (job.id === row.jobId) outcome.line = line;
+  });
+  const listener = listenForEnd({ home: ctx.home, clock: ctx.clock, hasTerminal: io.stdinIsTerminal });
+  try {
+    listener.stop.addEventListener("abort", () => void scheduler.close({ graceMs: 0 }), { once: true });
+    await scheduler.takeQueued();
+    await scheduler.settled();
+  } finally {
+    listener.close();
+  }
+  const { line } = outcome;
+  const failed = line?.type !== "ok";
+  const said = line === null ? "it did not run" : lineWords(line);
+  if (flags.json)
+    io.out(
+      `${JSON.stringify(failed ? { success: false, error: said } : { ...result, message: `Job "${result.name}" ran.` })}\n`,
+    );
+  else io.out(`${failed ? "✗" : "✓"} ${result.name} (${result.job_id}): ${said}\n`);
+  if (failed) throw new ExitError(1);
+}
+
+const lineWords = (line: RunLine) => (line.type === "ok" ? "ok" : `${line.type}: ${line.reason}`);
+
+async function tick(ctx: CliContext): Promise<void> {
+  const { io } = ctx;
+  let count = 0;
+  const { scheduler } = await open(ctx, (job, line) => {
+    count++;
+    io.out(`${job.name} (${job.id}): ${lineWords(line)}\n`);
+  });
+  const listener = listenForEnd({ home: ctx.home, clock: ctx.clock, hasTerminal: io.stdinIsTerminal });
+  try {
+    listener.stop.addEventListener("abort", () => void scheduler.close({ graceMs: 0 }), { once: true });
+    const { by } = await tickerStatus(ctx.home.paths);
+    if (by === null) await scheduler.takeQueued();
+    if (!(await scheduler.tick())) return io.out("Another process is looking just now.\n");
+    await scheduler.settled();
+    if (count === 0) io.out("nothing due\n");
+  } finally {
+    listener.close();
+  }
+}
+
+/** A run gets so long when the daemon is stopped. */
+const DRAIN_MS = 30_000;
+
+async function daemon(ctx: CliContext): Promise<void> {
+  const { home, io, clock } = ctx;
+  const present = await tickerStatus(home.paths);
+  if (present.running)
+    throw new ExitError(
+      1,
+      `${present.by === "gateway" ? "The gateway" : "Another daemon"} (process ${present.pid}) already runs the schedule.`,
+    );
+  const zone = () => homeZone(home);
+  const cron = await open(ctx, (job, line) =>
+    io.out(`[Cron] ${zone().minute(clock.now())} ${job.name} (${job.id}): ${lineWords(line)}\n`),
+  );
+  const listener = listenForEnd({ home, clock, hasTerminal: io.stdinIsTerminal && io.stdoutIsTerminal });
+  try {
+    io.out(`${await cronLine(cron.jobs, home)}\n`);
+    await tickFor(
+      "daemon",
+      cron,
+      { home, clock, settings: cron.settings, report: (problem) => io.err(`⚠ ${problem}\n`) },
+      listener.stop,
+    );
+    const { running } = cron.scheduler;
+    if (running > 0) io.err(`Waiting for ${plural(running, "job")} to end.\n`);
+    await cron.scheduler.close({ graceMs: DRAIN_MS });
+  } finally {
+    listener.close();
+  }
+}
