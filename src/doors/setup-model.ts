@@ -220,10 +220,11 @@ async function connect(chosen: Draft, parts: SetupParts): Promise<Ready | null> 
   let draft = chosen;
   let asksForKey = draft.row !== undefined && (await wantsAnotherKey(draft, parts));
   let asked = false;
+  let needed = draft.row !== undefined;
   for (;;) {
     if (asksForKey) {
       asked = true;
-      const typed = await askForKey(draft, parts);
+      const typed = await askForKey(draft, needed, parts);
       if (typed === null) return null;
       if (typed !== "" && draft.keyEnv) draft = { ...draft, variables: { ...draft.variables, [draft.keyEnv]: typed } };
       asksForKey = false;
@@ -237,6 +238,7 @@ async function connect(chosen: Draft, parts: SetupParts): Promise<Ready | null> 
     const next = may && !asked ? "key" : await judge(answer, draft, runtime, parts);
     if (next === "back") return null;
     if (next === "key") asksForKey = true;
+    needed ||= answer.type === "refused";
     if (next === "go") return { draft, runtime, models: answer.type === "answers" ? answer.models : [] };
     if (typeof next === "object") draft = next;
   }
@@ -269,11 +271,11 @@ function sourceWords(source: string, home: OpenHome): string {
 }
 
 /** Null: skipped. Empty: the server needs none. */
-async function askForKey(draft: Draft, { surface }: SetupParts): Promise<string | null> {
+async function askForKey(draft: Draft, needed: boolean, { surface }: SetupParts): Promise<string | null> {
   for (;;) {
-    const otherwise = draft.row ? "Enter = choose another provider" : "Enter = no key needed";
+    const otherwise = needed ? "Enter = choose another provider" : "Enter = no key needed";
     const typed = (await surface.ask(`API key for ${draft.name} (not shown; ${otherwise}): `, { hidden: true })).trim();
-    if (typed === "") return draft.row ? null : "";
+    if (typed === "") return needed ? null : "";
     if (/^[\x21-\x7e]+$/.test(typed)) return typed;
     surface.warn("This contains characters that keys never contain. Copy the key again.");
   }

@@ -49,6 +49,16 @@ test("a low terminal gets a short banner: the first screen holds it whole", () =
   }
 });
 
+test("toolsets with most tools come first, those without a set of their own last", () => {
+  const tools = new Map([
+    ["other", ["a", "b", "c", "d"]],
+    ["clarify", ["clarify"]],
+    ["file", ["patch", "read_file", "search_files"]],
+  ]);
+  const opened = facts.opened && { ...facts.opened, tools };
+  assert.match(text(120, { ...facts, opened }), /file: patch[\s\S]*clarify: clarify[\s\S]*other: a/);
+});
+
 test("the banner says where commands run, wide or narrow", () => {
   for (const width of [100, 90, 60, 45]) assert.match(text(width), /runs +on this machine, look only/);
 });

@@ -209,7 +209,8 @@ function right(facts: BannerFacts, width: number, theme: Theme): string[] {
   const { opened } = facts;
   if (!opened) return [];
   // Where few fit, those with most tools say most.
-  const toolsets = [...opened.tools].sort(([, one], [, other]) => other.length - one.length);
+  const weight = ([set, tools]: readonly [string, readonly string[]]) => (set === "other" ? 0 : tools.length);
+  const toolsets = [...opened.tools].sort((one, other) => weight(other) - weight(one));
   const shown = facts.rows < LOW_ROWS ? TOOLSETS_SHOWN_LOW : TOOLSETS_SHOWN;
   const more = toolsets.length - shown;
   return [
