@@ -33,13 +33,15 @@ export function openGuard(
   });
   // One guard serves one conversation, whatever id it goes on under.
   const sessionKey = sessionId();
+  // From here on `/yolo` decides, also against the option the program was started with.
+  approvals.setYolo(sessionKey, opening.yolo === true);
   const asksAfterForeignText = () => {
     const { mode, foreign_text } = home.config().approvals;
-    return foreign_text !== "off" && mode !== "off" && opening.yolo !== true && !approvals.isYolo(sessionKey);
+    return foreign_text !== "off" && mode !== "off" && !approvals.isYolo(sessionKey);
   };
   return {
     get yolo() {
-      return opening.yolo === true || approvals.isYolo(sessionKey);
+      return approvals.isYolo(sessionKey);
     },
     set yolo(on) {
       approvals.setYolo(sessionKey, on);
@@ -63,7 +65,6 @@ export function openGuard(
           ask,
           approvals,
           questions,
-          yolo: opening.yolo === true,
           isolated: () => environment.isolated,
           confined: () => environment.confinement !== undefined,
           foreignText: () => (asksAfterForeignText() ? foreignText() : null),

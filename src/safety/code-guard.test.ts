@@ -4,12 +4,16 @@ import { test } from "node:test";
 import { guardRig } from "../../test/support/guard-rig.ts";
 import type { Config } from "../home/config/schema.ts";
 import { type ApprovalChoice, clearedText } from "./decision.ts";
-import { CODE_RUNNER, type GuardOptions } from "./guard.ts";
+import { CODE_RUNNER } from "./guard.ts";
 
 const { signal } = new AbortController();
 const KEY = "script execution via execute_code";
 
-function rig(over: Partial<GuardOptions>, settings: (config: Config) => void, choice: ApprovalChoice = "deny") {
+function rig(
+  over: Parameters<typeof guardRig>[0],
+  settings: (config: Config) => void,
+  choice: ApprovalChoice = "deny",
+) {
   const { guard, asked, answer } = guardRig(over, settings);
   answer({ choice });
   return { asked, decide: (code: string) => guard.decideCode(code, signal) };
@@ -18,7 +22,7 @@ function rig(over: Partial<GuardOptions>, settings: (config: Config) => void, ch
 const cron = { origin: "cron", interactive: false };
 const cases: readonly [
   what: string,
-  over: Partial<GuardOptions>,
+  over: Parameters<typeof guardRig>[0],
   settings: (config: Config) => void,
   code: string,
   approved: boolean,

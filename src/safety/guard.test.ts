@@ -134,7 +134,7 @@ test("the user's own refusals come before yolo", async () => {
   assert.match(outcome.message, /Terraform destroy\*/);
 });
 
-test("yolo, for the process or the conversation, and mode off let dangerous commands through", async () => {
+test("yolo and mode off let dangerous commands through", async () => {
   assert.equal((await rig({ yolo: true }).decide(DANGEROUS)).approved, true);
   assert.equal(
     (

@@ -53,8 +53,6 @@ export interface GuardOptions {
   readonly questions: ApprovalStore;
   /** Whoever talks to the agent is not at its machine: each script is shown to them first. */
   readonly remote?: boolean;
-  /** Switched on for the whole process at its start. */
-  readonly yolo: boolean;
   /** Commands run where they cannot harm the host. */
   readonly isolated: () => boolean;
   /** Commands run in a sandbox of this machine, which one may be allowed to leave. */
@@ -188,7 +186,7 @@ export function createGuard(options: GuardOptions): Required<CommandGuard> {
   }
 
   function asksNothing(settings: GuardSettings): boolean {
-    return options.yolo || approvals.isYolo(sessionKey) || settings.approvals.mode === "off";
+    return approvals.isYolo(sessionKey) || settings.approvals.mode === "off";
   }
 
   function isSettled(key: string, settings: GuardSettings): boolean {

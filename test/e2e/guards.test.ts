@@ -101,6 +101,21 @@ test("a lasting yes is written to the settings, keeps their comments, and holds 
   assert.match(chat.server.last.raw, /judged\\?",/);
 });
 
+test("what --yolo began, /yolo ends: the next dangerous command is asked about", async (t) => {
+  const { server, say, conversation } = await talk(t, { request: { interactive: true, yolo: true } });
+  server.script(call, { text: "done" }, call, { text: "done" });
+  assert.equal(results(await say("go"))[0].output, "judged");
+  conversation.yolo = false;
+  assert.equal(conversation.yolo, false);
+  const asked: string[] = [];
+  for await (const event of conversation.agent.run({ text: "go" })) {
+    if (event.type !== "ask" || event.request.question.kind !== "approval") continue;
+    asked.push(event.request.question.command);
+    event.request.answer({ choice: "deny" });
+  }
+  assert.deepEqual(asked, [COMMAND]);
+});
+
 test("a question of one process is seen and answered from another", async (t) => {
   const chat = await talk(t, { request: { interactive: true, yolo: false }, now: Date.now() });
   const home = { ...chat, dir: chat.homeDir } as unknown as TempHome; // what it uses of one

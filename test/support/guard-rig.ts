@@ -6,13 +6,16 @@ import type { ApprovalChoice, ApprovalQuestion, Ask } from "../../src/safety/dec
 import { createGuard, type GuardOptions } from "../../src/safety/guard.ts";
 import { recordedLog } from "./session-store.ts";
 
-export function guardRig(over: Partial<GuardOptions> = {}, settings: (config: Config) => void = () => undefined) {
+type Rigged = Partial<GuardOptions> & { readonly yolo?: boolean };
+
+export function guardRig({ yolo = false, ...over }: Rigged = {}, settings: (config: Config) => void = () => undefined) {
   const config = defaultConfig();
   settings(config);
   const asked: ApprovalQuestion[] = [];
   const saved: string[] = [];
   let next: { choice: ApprovalChoice; reason?: string; timedOut?: boolean } = { choice: "deny" };
   const approvals = createSessionApprovals();
+  approvals.setYolo("s", yolo);
   const guard = createGuard({
     settings: () => config,
     homes: { home: "/home/me/.hermes", osHome: "/home/me" },
@@ -26,7 +29,6 @@ export function guardRig(over: Partial<GuardOptions> = {}, settings: (config: Co
     }) as unknown as Ask, // the guard asks for approvals only
     approvals,
     questions: createApprovalStore({ clock: systemClock }),
-    yolo: false,
     isolated: () => false,
     saveAllowlist: async (key) => void saved.push(key),
     log: recordedLog(),
