@@ -48,6 +48,7 @@ const OTHER_NAMES: Readonly<Record<string, OtherName>> = {
   "add-dir": {
     says: "Other folders need no permission here; a sandbox or a folder you do not trust asks first: hermes trust",
   },
+  redo: { says: "There is no redo. /fork continues in a copy, so both versions stay." },
   vim: { says: "There is no vim mode. Ctrl+G opens the message in $EDITOR." },
 };
 

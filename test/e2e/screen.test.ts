@@ -87,6 +87,7 @@ describe("the interactive screen", { skip: tmuxMissing() }, () => {
     });
     await screen.type("a draft to keep");
     await screen.press("C-s");
+    await screen.waitFor("Draft stashed");
     await screen.say("please clean up");
     assert.match(
       await screen.waitFor("don't run it"),

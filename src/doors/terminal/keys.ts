@@ -1,7 +1,7 @@
 // The keys of the screen: one table of what they do. The screen acts by it; /help, /keys and the guide show it.
 
 import { isKeyRelease, type KeyId, matchesKey } from "@earendil-works/pi-tui";
-import { said } from "../../home/language/words.ts";
+import { said, t } from "../../home/language/words.ts";
 import { cellWidth, padCells } from "../terminal-text.ts";
 import type { Attachments } from "./attachments.ts";
 import type { InputLine } from "./input-line.ts";
@@ -128,7 +128,8 @@ const KEYS: readonly KeyRow[] = [
   {
     keys: ["ctrl+s"],
     action: "stash",
-    run: ({ input, attachments }) => {
+    run: ({ input, attachments, say }) => {
+      if (input.draft !== "") say(t("Draft stashed. Ctrl+S on an empty line restores it."));
       attachments.stash({ restore: input.draft === "" });
       input.stash();
     },

@@ -178,6 +178,8 @@ const MODELS = {
   "Remove a key in a shell: hermes logout": "请在 shell 中移除密钥：hermes logout",
   "Hooks are managed in a shell: hermes hooks": "请在 shell 中管理钩子：hermes hooks",
   "hermes doctor collects what a report needs.": "hermes doctor 会收集报告所需的信息。",
+  "There is no redo. /fork continues in a copy, so both versions stay.":
+    "没有重做。/fork 在副本中继续，两个版本都会保留。",
   "There is no vim mode. Ctrl+G opens the message in $EDITOR.": "没有 vim 模式。Ctrl+G 在 $EDITOR 中打开消息。",
   "/{name} is not a command here. {what}": "/{name} 在这里不是命令。{what}",
   "/{name} is a message here; it is in the input.": "/{name} 在这里是一条消息；已放入输入框。",
@@ -410,6 +412,7 @@ const PARTS = {
   "hermes: {file} cannot be written: {why}.": "hermes：无法写入 {file}：{why}。",
   "Alt+Enter, Ctrl+J, or \\ at the end of the line": "Alt+Enter、Ctrl+J，或行末的 \\",
   "Up, Down": "Up、Down",
+  "Draft stashed. Ctrl+S on an empty line restores it.": "草稿已暂存。在空行按 Ctrl+S 恢复。",
   "Ctrl+G, or Ctrl+X Ctrl+E": "Ctrl+G，或 Ctrl+X Ctrl+E",
   "[exit {code}]": "[退出码 {code}]",
   "{count} parallel tasks": "{count} 个并行任务",
