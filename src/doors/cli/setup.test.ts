@@ -159,7 +159,10 @@ describe("hermes setup model", () => {
     const again = await setUp(home, [CUSTOM, url, "wrong-key", "Enter the key again", KEY, "small"]);
     assert.equal(again.code, 0, again.shown);
     assert.doesNotMatch(await envOf(home), /wrong/);
-    assert.match(again.shown, /The server requires a key\.\nAPI key for \S+ \(not shown; Enter = choose another provider\)/);
+    assert.match(
+      again.shown,
+      /The server requires a key\.\nAPI key for \S+ \(not shown; Enter = choose another provider\)/,
+    );
   });
 
   test("a built-in provider: its key is checked where it would be used, and may be kept anyway", async (t) => {
