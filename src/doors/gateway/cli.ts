@@ -8,7 +8,7 @@ import { messageOf } from "../../kit/errors.ts";
 import { type CliContext, ExitError } from "../cli-context.ts";
 import { onReaderLeft } from "../stop-signals.ts";
 import { masked } from "./answer.ts";
-import { listenForEnd } from "./ending.ts";
+import { listenForEnd, outliveStrayErrors } from "./ending.ts";
 import {
   askForRestart,
   endGateway,
@@ -99,6 +99,11 @@ async function run({ replace, after }: RunFlags, ctx: CliContext): Promise<void>
   listener.stop.addEventListener("abort", () => {
     if (listener.ending?.isHangUp) isRead = false; // a line into a closed terminal is an error of its own
   });
+  const out = (line: string) => {
+    log.info(line);
+    if (isRead) io.out(`${masked(line, home.redact)}\n`);
+  };
+  const stopCatching = outliveStrayErrors(log, (line) => out(`[Gateway] warning: ${line}`));
   try {
     const instance = await takeInstance(home, { replace, clock });
     const state = await StateFile.open(home, { clock, log });
@@ -127,6 +132,7 @@ async function run({ replace, after }: RunFlags, ctx: CliContext): Promise<void>
     setTimeout(() => process.exit(code), LINGER_MS).unref();
     if (code !== 0) throw new ExitError(code);
   } finally {
+    stopCatching();
     listener.close();
     stopReading();
   }

@@ -1,6 +1,8 @@
 // How a running gateway is told to end, and what its exit code tells a service manager then.
+import type { Logger } from "../../home/log.ts";
 import type { OpenHome } from "../../home/open.ts";
 import type { Clock } from "../../kit/clock.ts";
+import { messageOf } from "../../kit/errors.ts";
 import { exists } from "../../kit/files.ts";
 import { plannedEnd } from "./instance.ts";
 
@@ -127,4 +129,22 @@ async function isManaged({ override }: Pick<OpenHome, "override">): Promise<bool
   }
   if (override("HERMES_CONTAINER")) return true;
   return (await exists("/.dockerenv")) || (await exists("/run/.containerenv"));
+}
+
+/**
+ * An error that nobody caught, as of a timer in the platform of a plugin, is logged, and the gateway goes on: what it promised is in the
+ * store, and a turn that hangs is ended by its own watch. Answers with how to undo it.
+ */
+export function outliveStrayErrors(log: Logger, say: (line: string) => void): () => void {
+  let told = 0;
+  const survive = (error: unknown) => {
+    log.error("an error that nobody caught", error);
+    if (told++ === 0) say(`an error was not caught (${messageOf(error)}); the gateway goes on. See gateway.log`);
+  };
+  process.on("uncaughtException", survive);
+  process.on("unhandledRejection", survive);
+  return () => {
+    process.off("uncaughtException", survive);
+    process.off("unhandledRejection", survive);
+  };
 }
