@@ -165,7 +165,7 @@ test("show prints facts and the transcript, tool results on one line unless aske
   assert.match(missing.err, /No session matches "nobody"/);
 });
 
-test("search prints hits with markers; nothing found is no error", async (t) => {
+test("search prints hits with markers; nothing found ends with code 1 and prints no hit", async (t) => {
   const { store, run } = await sessions(t);
   await store.create({ id: "s1" });
   await store.append("s1", [user("the walrus sings"), assistant("a penguin walrus")]);
@@ -173,7 +173,7 @@ test("search prints hits with markers; nothing found is no error", async (t) => 
   assert.match(out, /^s1\n {2}\S+ \S+ {2}user: the >>>walrus<<< sings\n {2}.*assistant: a penguin >>>walrus<<<\n$/);
   assert.equal(JSON.parse((await run(["search", "walrus", "--role", "assistant", "--json"])).out).length, 1);
   const none = await run(["search", "narwhal"]);
-  assert.deepEqual([none.code, none.out], [0, ""]);
+  assert.deepEqual([none.code, none.out], [1, ""]);
   assert.match(none.err, /Nothing found/);
   const long = await run(["search", "y".repeat(5000)]);
   assert.ok(long.err.length < 100, "a long query is not repeated whole");

@@ -20,10 +20,11 @@ const rooms = entryOf("rooms", /^(![\w]+:[\w.]+)(?::(\$\w+))?$/);
 const off = entryOf("off", /^(.+)$/);
 
 const settings = {
+  home: { paths: { profile: "work" } },
   enabled: ({ name }: PlatformEntry) => ({ on: name !== "off" }),
   homeChannel: ({ name }: PlatformEntry) =>
     name === "plain" ? { target: { chatId: "1", threadId: "2" }, name: "Home" } : null,
-} as unknown as GatewaySettings; // the two questions that are asked
+} as unknown as GatewaySettings; // the questions that are asked
 
 const CHATS: readonly KnownChat[] = [
   { id: "10", name: "#general", type: "channel", guild: "One" },
@@ -60,7 +61,7 @@ for (const [target, from, chat, thread] of LEAD)
 
 const FAIL: readonly [target: string, code: string, words: RegExp][] = [
   ["nowhere:1", "unknown_platform", /plain, rooms, off/],
-  ["off:1", "not_configured", /gateway setup off/],
+  ["off:1", "not_configured", /hermes -p work gateway setup off/],
   ["rooms", "no_target", /\/sethome/],
   ["plain:#nobody", "no_target", /--list plain/],
   ["plain:#general", "no_target", /One\/#general \(10\), Two\/#general \(20\)/],
