@@ -33,6 +33,8 @@ describe("a message to a chat", () => {
       { success: true, platform: "paper", chat_id: "ann", message_id: "" },
     );
     assert.deepEqual(paper.textsOf("ann"), ["hello Ann"]);
+    await send("-t", "paper:sue", "-s", "Nightly", "All green.");
+    assert.deepEqual(paper.textsOf("sue"), ["Nightly\n\nAll green."], "a first line where there are no subjects");
   });
 
   test("what cannot be sent says why, with a code", async () => {

@@ -52,6 +52,8 @@ export interface OpenHome {
   variables(): Readonly<Record<string, string>>;
   /** Variables that a `key_env` names and no child may see, whoever set them. */
   withheld(): readonly string[];
+  /** Names more of them: what a plugin says is a secret. */
+  withhold(names: readonly string[]): void;
   /**
    * Sets one key in config.yaml and leaves every other byte alone. A list is for keys that have dots in their names.
    * Throws `ConfigError` when the file is broken or managed.
@@ -167,6 +169,7 @@ export async function openHome(options: OpenHomeOptions): Promise<OpenHome> {
   };
 
   const chmod = mayChmod(env, managed);
+  const kept = new Set<string>();
   const environment = openEnvironment({ paths, processEnv: env, cwd: options.cwd, managed, chmod, warn });
   const config = await ConfigStore.open({
     path: paths.configFile,
@@ -222,12 +225,15 @@ export async function openHome(options: OpenHomeOptions): Promise<OpenHome> {
     override: environment.override,
     environment: (also = []) => {
       const allowed = new Set([...config.config().terminal.env_passthrough, ...also]);
-      return environment.forChildren({ allowed, withheld: new Set(keyNames(config.config())) });
+      return environment.forChildren({ allowed, withheld: new Set([...keyNames(config.config()), ...kept]) });
+    },
+    withhold: (names) => {
+      for (const name of names) kept.add(name);
     },
     variables: environment.all,
     withheld() {
       const { env_passthrough } = config.config().terminal;
-      return keyNames(config.config()).filter((name) => !env_passthrough.includes(name));
+      return [...keyNames(config.config()), ...kept].filter((name) => !env_passthrough.includes(name));
     },
     setConfigKey: (path, value) => config.set(keys(path), value),
     setConfigKeys: (values, options) => config.setAll(values, options),

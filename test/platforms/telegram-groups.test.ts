@@ -112,6 +112,20 @@ describe("groups of Telegram", () => {
     assert.match(lastSent(), /the code is 4711/);
   });
 
+  test("what one member said is there when another one asks, marked as words of others", async () => {
+    const { telegram, withOptions, ada, bob, lastSent, home } = one;
+    const room = telegram.group("Overheard by others");
+    await withOptions("require_mention: true\nobserve_unmentioned: true");
+    room.write(bob, "the cat is called Molly");
+    assert.equal(await isAnswered(room, "and mine is called Rex"), false);
+    room.write(ada, "@hermes_test_bot who is Molly?");
+    await room.shows(/who is Molly/);
+    assert.match(lastSent(), /Said in the chat before, not to you[\s\S]*Bob: the cat is called Molly/);
+    assert.match(lastSent(), /Ada: and mine is called Rex/);
+    const left = "SELECT 1 FROM inbox WHERE state = 'queued'";
+    await until("what was read no longer waits", () => rowsOf(home, left).length === 0);
+  });
+
   test("topics are conversations of their own, answered where they are; General has no thread", async () => {
     const { telegram, ada, lastSent } = one;
     const forum = telegram.group("Forum", { isForum: true });

@@ -137,6 +137,30 @@ describe("Telegram in trouble", () => {
     assert.equal(times(chat, /only once/), 1);
   });
 
+  test("a message that waits is changed also by an edit after a restart", async () => {
+    const { ada, model } = one;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    answerTurns(model, async (request) => {
+      if (saidIn(request).includes("hold still")) await promise;
+      return { text: `heard: ${saidIn(request)}` };
+    });
+    chat.write(ada, "hold still");
+    await until("the first turn runs", () => one.asked().at(-1) === "hold still");
+    const second = chat.write(ada, "tpyo after restart");
+    await until("it is stored", () => one.telegram.pending === 0);
+    await one.gateway.kill();
+    one.gateway = await startGateway(one.home);
+    await until(
+      "the first turn runs again",
+      () => one.asked().filter((said) => said.includes("hold still")).length > 1,
+    );
+    chat.edit(second, "typo after restart");
+    await until("the edit is read", () => one.telegram.pending === 0);
+    resolve();
+    await chat.shows(/heard: typo after restart$/);
+    assert.ok(!one.asked().includes("tpyo after restart"));
+  });
+
   test("updates in the wrong order are all read", async () => {
     const { telegram, ada, bob, model } = one;
     const hold = Promise.withResolvers<void>();

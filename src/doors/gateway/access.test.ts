@@ -143,3 +143,12 @@ const answerers: readonly [string, Parameters<typeof mayAnswer>, boolean][] = [
 ];
 for (const [who, [writer, asker, rights], expected] of answerers)
   test(`a question is answered by ${who}`, () => assert.equal(mayAnswer(writer, asker, rights), expected));
+
+for (const platform of ["email", "xmpp"])
+  test(`addresses of ${platform} are compared without regard to capital letters`, () => {
+    const env = (name: string) => (name === `${platform.toUpperCase()}_ALLOWED_USERS` ? "Ann@Example.ORG" : undefined);
+    const rules = accessRules(platform, { env, forStrangers: "", extra: {} });
+    const from = (user_id: string) =>
+      isAuthorised({ source: { platform, chat_type: "dm", chat_id: user_id, user_id }, isPaired: false }, rules);
+    assert.deepEqual([from("ann@example.org"), from("ANN@example.org"), from("bob@example.org")], [true, true, false]);
+  });

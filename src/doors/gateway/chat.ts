@@ -42,6 +42,10 @@ export function sessionKeyOf(source: ChatSource, settings: SharingSettings): str
   return [...parts, type, chat, thread, participant].filter(isPart).join(":");
 }
 
+/** The key of a chat as all its members share it. */
+export const chatKeyOf = (source: ChatSource) =>
+  sessionKeyOf(source, { perUserInGroups: false, perUserInThreads: false });
+
 const isPart = (part: string | undefined): part is string => part !== undefined && part !== "";
 
 /** A name or title that others chose, as one short line that speaks for nobody: in a prompt it must not begin a line of its own. */
@@ -59,8 +63,12 @@ export function isShared({ chat_type: type, thread_id: thread }: ChatSource, set
   return thread ? !settings.perUserInThreads : !settings.perUserInGroups;
 }
 
+/** Capital letters mean nothing in their addresses. */
+const WITHOUT_CASE: ReadonlySet<string> = new Set(["email", "xmpp"]);
+
 /** WhatsApp writes one person in many ways: `+49…`, `49…:3@s.whatsapp.net`. Groups keep their whole id. */
 export function canonicalId(platform: string, id: string | undefined): string | undefined {
+  if (id && WITHOUT_CASE.has(platform)) return id.trim().toLowerCase();
   if (!id || !platform.startsWith("whatsapp") || id.endsWith("@g.us")) return id || undefined;
   const [person = ""] = id.trim().split("@");
   return person.replace(/^\+/, "").split(":")[0];

@@ -201,8 +201,8 @@ export interface AdapterHost {
   undelivered?(key: string, error: string): void;
   /** Where a file of the home lies: `webhook_subscriptions.json`. */
   homePath?(name: string): string;
-  /** A message was changed or deleted where it was written; null: deleted. */
-  changed(updateId: string, text: string | null): Promise<void>;
+  /** A message was changed or deleted where it was written; null: deleted. It is named by its update, or by its chat and its own id. */
+  changed(which: string | { readonly chatId: string; readonly messageId: string }, text: string | null): Promise<void>;
   pressed(press: ButtonPress): Promise<void>;
   /**
    * Where the stream was read up to; null at the first connect ever: nothing old is read then. An adapter stores where it begins with
@@ -290,6 +290,8 @@ export interface PlatformEntry {
   readonly freshFinal?: boolean;
   /** False: nothing that is written here can wait for an answer by the person (webhooks). Default true. */
   readonly interactive?: boolean;
+  /** Its messages have a subject of their own. */
+  readonly hasSubject?: boolean;
   /** It is called and calls nobody: the console names the address alone. */
   readonly listensOnly?: boolean;
   /** Its own transport says who writes: signatures, keys. */

@@ -347,3 +347,34 @@ test("a store that fails for a while loses nothing: what was sent is noted when 
     ["hi"],
   );
 });
+
+test("a history that cannot be read says nothing: it is looked at again before anything is sent twice", async (t) => {
+  let looked = 0;
+  const { work, sent, answers, delivery } = await open(t, {
+    more: {
+      findSent: async () => {
+        if (++looked < 3) throw new Error("502");
+        return "m7";
+      },
+    },
+  });
+  answers.push({ failed: "unknown", error: "no receipt" });
+  const ids = await promise(work, "a", say("once"));
+  delivery.start();
+  assert.deepEqual(await settled(work, ids), ["sent"]);
+  assert.deepEqual([looked, sent.length], [3, 1]);
+  assert.equal((await work.outboxRow(ids[0] ?? 0))?.platformMessageId, "m7");
+});
+
+test("one that can never be read is given up, and the part is sent once more with its mark", async (t) => {
+  const more = { findSent: () => Promise.reject(new Error("403")) };
+  const { work, sent, answers, delivery } = await open(t, { more });
+  answers.push({ failed: "unknown", error: "no receipt" });
+  const ids = await promise(work, "a", say("once"));
+  delivery.start();
+  assert.deepEqual(await settled(work, ids), ["sent"]);
+  assert.deepEqual(
+    sent.map(({ text }) => text),
+    ["once", "(recovered) once"],
+  );
+});

@@ -17,6 +17,9 @@ export type Payload = {
   readonly threadGone?: boolean;
   readonly plain?: boolean;
   readonly important?: boolean;
+  readonly subject?: string;
+  /** How often somebody looked for it in vain: the history could not be read. */
+  readonly looks?: number;
   /** The message it answers. Not part of the target: parts to one chat are sent in their order, whatever they answer. */
   readonly replyTo?: string;
 } & (
@@ -51,6 +54,7 @@ interface DeliveryOptions {
 const TIMERS = { retry: 2, retryMax: 300, poll: 2, stopMs: 5000 };
 const GIVE_UP_SECONDS = 24 * 3600;
 const AT_ONCE = 8;
+const MOST_LOOKS = 5;
 /** Longer than adapters wait by themselves: one that never answers must not hold up the other chats. */
 const CALL_MS = 300_000;
 const LONGEST_WAIT_SECONDS = 86_400;
@@ -155,6 +159,12 @@ export class Delivery {
   }
 
   async #send(row: OutboxRow): Promise<void> {
+    const { looks = 0 } = row.payload as Payload; // written by us
+    if (looks > 0) {
+      const outcome = await this.#unknown(row, row.error ?? "no receipt");
+      if (outcome !== null) await this.#settle(row, outcome);
+      return;
+    }
     const result = await this.#hand(row);
     if (result !== null) await this.#settle(row, await this.#outcome(row, result));
   }
@@ -175,9 +185,9 @@ export class Delivery {
   async #call(row: OutboxRow): Promise<SendResult> {
     const { adapter } = this.#options;
     const payload = row.payload as Payload; // written by us, as is the target
-    const { plain, important, replyTo } = payload;
+    const { plain, important, replyTo, subject } = payload;
     const target = { ...(row.target as ChatTarget), ...(replyTo === undefined ? {} : { replyTo }) };
-    const options = { key: keyOf(row), plain, important };
+    const options = { key: keyOf(row), plain, important, subject };
     const mark = (payload.threadGone ? THREAD_GONE : "") + (payload.recovered ? RECOVERED : "");
     if (payload.type === "edit" && adapter.edit)
       return adapter.edit(target, payload.messageId, payload.text, { ...options, final: true });
@@ -232,14 +242,23 @@ export class Delivery {
     const payload = row.payload as Payload;
     const again = { type: "again", afterSeconds: this.#backoff(0), counts: true, error } as const;
     if (entry.repeatIsSafe || payload.type === "edit") return again;
+    const { looks = 0, ...told } = payload;
     const find = async () => adapter.findSent?.(row.target as ChatTarget, keyOf(row), textOf(payload), row.createdAt);
-    const looked = await this.#inTime(() => find().catch(() => undefined));
+    const looked = await this.#inTime(() =>
+      find().then(
+        (found) => ({ found }),
+        () => null,
+      ),
+    );
     if (!looked.done) return null;
-    const found = looked.value;
+    // That the platform could not be asked now says nothing about the part.
+    if (looked.value === null && looks < MOST_LOOKS)
+      return { ...again, afterSeconds: this.#backoff(looks), payload: { ...told, looks: looks + 1 } };
+    const found = looked.value?.found;
     if (typeof found === "string") return { type: "sent", messageId: found };
-    if (found === null) return again;
+    if (found === null) return { ...again, payload: told };
     if (payload.recovered) return { type: "dead", error: `${error}; whether it arrived is not known` };
-    return { ...again, payload: { ...payload, recovered: true } };
+    return { ...again, payload: { ...told, recovered: true } };
   }
 
   /** Not done: it was stopped in the middle. */

@@ -4,6 +4,7 @@ import { said } from "../../home/language/words.ts";
 import type { Logger } from "../../home/log.ts";
 import type { Clock } from "../../kit/clock.ts";
 import type { InboxRow } from "../../sessions/work.ts";
+import { chatKeyOf } from "./chat.ts";
 import { type QueuedMessage, targetOf } from "./reply.ts";
 import type { CommandDesk } from "./surface.ts";
 import { ChatTurn, type Interruption, type TurnPorts } from "./turn.ts";
@@ -175,7 +176,20 @@ export class Desk {
     const rows = await this.#refresh(key);
     const ids = new Set(group.map(({ id }) => id));
     const present = rows.filter(({ id }) => ids.has(id));
-    if (present.length > 0 && !this.#turns.has(key)) this.#start(key, present);
+    const asked = present.filter((row) => !messageIn(row).observed);
+    const [first] = asked;
+    if (!first || this.#turns.has(key)) return;
+    const own = present.filter((row) => messageIn(row).observed);
+    const others = chatKeyOf(messageIn(first).source) === key ? [] : await this.#overheard(first);
+    if (!this.#turns.has(key)) this.#start(key, [...asked, ...own, ...others]);
+  }
+
+  /** What was overheard in the chat of a row, before or with its turn. */
+  async #overheard(row: InboxRow): Promise<readonly InboxRow[]> {
+    const rows = await this.#refresh(chatKeyOf(messageIn(row).source));
+    return rows
+      .filter((one) => messageIn(one).observed && (one.messageId === null || one.messageId === row.messageId))
+      .slice(-MOST_OBSERVED);
   }
 
   /** A row that is new here. */
@@ -226,7 +240,7 @@ export class Desk {
       return null;
     }
     const open = rows.filter(({ kind }) => kind !== "command");
-    const begun = open.find(({ messageId }) => messageId !== null);
+    const begun = open.find((row) => row.messageId !== null && !messageIn(row).observed);
     if (begun) return open.filter(({ messageId }) => messageId === begun.messageId);
     const group = this.#together(open);
     const last = group.at(-1);

@@ -5,7 +5,7 @@ import { profileCommand } from "../../home/paths.ts";
 import type { Clock } from "../../kit/clock.ts";
 import type { InboxEvent, OutboxRow, WorkStore } from "../../sessions/work.ts";
 import { accessRules, commandRights, forStranger, isAdmin, isAuthorised, mayAnswer } from "./access.ts";
-import { type ChatSource, sessionKeyOf } from "./chat.ts";
+import { type ChatSource, chatKeyOf, sessionKeyOf } from "./chat.ts";
 import type { AdapterHost, ButtonPress, ChatMessage, PlatformEntry, SendResult } from "./contract.ts";
 import { partOf } from "./delivery.ts";
 import type { Pairing } from "./pairing.ts";
@@ -64,7 +64,7 @@ export class Inbound {
       ...{ clock, log: log.child(platform) },
       option: settings.option(platform),
       receive: (messages, cursor) => this.#receive(entry, account, messages, cursor),
-      changed: (updateId, text) => this.#changed(platform, account, updateId, text),
+      changed: (which, text) => this.#changed(platform, account, which, text),
       pressed: (press) => this.#pressed(press),
       allows: (sender) => this.isAllowed(sender),
       cursor: () => work.cursor(platform, account),
@@ -139,7 +139,8 @@ export class Inbound {
         continue;
       }
       const { text, isCommand } = asTyped(message);
-      const sessionKey = sessionKeyOf(message.source, settings.sharing);
+      // What was only overheard belongs to the chat: whoever asks next brings it along.
+      const sessionKey = message.observed ? chatKeyOf(message.source) : sessionKeyOf(message.source, settings.sharing);
       const { updateId } = message;
       at.set(received, events.length);
       events.push({
@@ -190,11 +191,22 @@ export class Inbound {
   }
 
   /** A message whose turn has begun stays as it was read. */
-  async #changed(platform: string, account: string, updateId: string, text: string | null): Promise<void> {
+  async #changed(
+    platform: string,
+    account: string,
+    which: Parameters<AdapterHost["changed"]>[0],
+    text: string | null,
+  ): Promise<void> {
     const { work } = this.#options;
+    const isMeant = ({ updateId, event }: InboxEvent) => {
+      if (typeof which === "string") return updateId === which;
+      const { messageId, source } = event as ChatMessage; // written by us
+      return messageId === which.messageId && source.chat_id === which.chatId;
+    };
     const rows = [...(await work.waiting()).values()].flat();
-    const row = rows.find((one) => one.platform === platform && one.account === account && one.updateId === updateId);
+    const row = rows.find((one) => one.platform === platform && one.account === account && isMeant(one));
     if (!row || row.messageId !== null) return;
+    const { updateId } = row;
     if (text === null) await work.settle([row.id], "withdrawn", { unbegun: true });
     else await work.replaceEvent({ platform, account, updateId }, { ...(row.event as ChatMessage), text }); // written by us
   }

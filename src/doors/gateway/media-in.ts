@@ -349,6 +349,7 @@ async function readMessage(
 ): Promise<void> {
   const { source, text, shownAs = text, files = [], context } = message;
   const { foreign, writer } = options;
+  if (message.observed) return overhear(message, all);
   if (context?.trim()) {
     all.context.push(`[Messages of others, for context:]\n${fenced("chat", context.trim())}`);
     all.outside.push(`messages in ${source.chat_name ?? source.platform}`);
@@ -383,6 +384,14 @@ function signed(text: string, writer: Writer | null): string {
   const mark = `[${writer.name}] `;
   const whole = writer.isNew || /^\s*[[［【]/.test(text) ? mark + text : text;
   return whole.replace(/(?<=[\n\r\v\f\x85\u2028\u2029])(?=[^\S\n]{0,20}[[［【])/g, mark);
+}
+
+/** Nobody said it to us: others talked. */
+function overhear(message: QueuedMessage, all: Gathered): void {
+  const { source, text } = message;
+  if (text.trim() === "") return;
+  all.context.push(`[Said in the chat before, not to you:]\n${fenced("chat", `${nameOf(message)}: ${text.trim()}`)}`);
+  all.outside.push(`messages in ${source.chat_name ?? source.platform}`);
 }
 
 async function readQuote(message: ChatMessage, { isOurs }: ReadOptions, all: Gathered): Promise<void> {

@@ -59,7 +59,11 @@ async function pluginPlatforms(
   return offered.flatMap(({ name, platform }) => {
     const entry = platform as PlatformEntry; // looked at in the next line
     const parts = [entry?.identity, entry?.open, entry?.parseTarget].every((part) => typeof part === "function");
-    if (parts && entry.name === name && entry.maxLength > 0) return [guarded(entry, log)];
+    if (parts && entry.name === name && entry.maxLength > 0) {
+      // Whatever they are called: no command of the agent gets them.
+      home.withhold((entry.variables ?? []).filter(({ secret }) => secret).map((variable) => variable.name));
+      return [guarded(entry, log)];
+    }
     const problem = `the platform ${name} of a plugin is incomplete: it needs identity, open, parseTarget, maxLength, its name`;
     log.warn(problem);
     report(problem);

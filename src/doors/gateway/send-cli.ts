@@ -8,12 +8,12 @@ import { messageOf } from "../../kit/errors.ts";
 import type { Delivered } from "../../tools/toolset/context.ts";
 import { type CliContext, ExitError, readAll } from "../cli-context.ts";
 import { composeAnswer } from "./answer.ts";
-import type { PlatformAdapter, PlatformEntry, SendResult } from "./contract.ts";
+import type { PlatformAdapter, PlatformEntry, SendOptions, SendResult } from "./contract.ts";
 import { runningGatewayOf } from "./instance.ts";
 import { loneHost } from "./lone-host.ts";
 import { allPlatforms } from "./platform-list.ts";
 import { Routes } from "./routes.ts";
-import { Sender } from "./send.ts";
+import { Sender, withSubject } from "./send.ts";
 import { GatewaySettings } from "./settings.ts";
 import type { ResolvedTarget } from "./targets.ts";
 
@@ -56,12 +56,11 @@ async function send(words: readonly string[], flags: Flags, ctx: CliContext): Pr
   if (flags.list !== undefined) return list(flags, sender, entries, ctx);
   if (flags.to === undefined) throw new ExitError(2, "hermes send needs a target: -t PLATFORM or -t PLATFORM:CHAT_ID.");
   const text = await messageFrom(words, flags, ctx);
-  const message = flags.subject ? `${flags.subject}\n\n${text}` : text;
   const cause = `send:cli:${randomBytes(8).toString("hex")}`;
   const isServed = (await runningGatewayOf(home)) !== null;
   const result = isServed
-    ? await sender.deliver({ target: flags.to, message, cause })
-    : await sendAlone(flags.to, message, { sender, settings, ctx, cause, subject: flags.subject });
+    ? await sender.deliver({ target: flags.to, message: text, subject: flags.subject, cause })
+    : await sendAlone(flags.to, text, { sender, settings, ctx, cause, subject: flags.subject });
   if (flags.json) io.out(`${JSON.stringify(result)}\n`);
   if ("error" in result) throw new ExitError(1, flags.json ? "" : `${result.error}.`);
   if (flags.json || flags.quiet) return;
@@ -133,9 +132,9 @@ async function sendAlone(target: string, message: string, alone: Alone): Promise
 export async function sendTo(
   { entry, target }: ResolvedTarget,
   message: string,
-  alone: Pick<Alone, "settings" | "ctx" | "cause">,
+  alone: Pick<Alone, "settings" | "ctx" | "cause" | "subject">,
 ): Promise<Delivered> {
-  const { settings, ctx, cause } = alone;
+  const { settings, ctx, cause, subject } = alone;
   const { home, clock } = ctx;
   const over = new AbortController();
   try {
@@ -143,10 +142,11 @@ export async function sendTo(
     try {
       if (!entry.sendsAlone)
         await within(() => adapter.connect(over.signal), settings.timers.connect * 1000, clock, over.signal);
-      const { payloads } = await composeAnswer(message, { home, settings, entry, origin: "chat" });
+      const text = entry.hasSubject ? message : withSubject(message, subject);
+      const { payloads } = await composeAnswer(text, { home, settings, entry, origin: "chat" });
       let result: SendResult = { failed: "refused", error: "there is nothing to send" };
       for (const [part, payload] of payloads.entries()) {
-        result = await hand(adapter, target, payload, `${cause}#${part}`);
+        result = await hand(adapter, target, payload, { key: `${cause}#${part}`, subject });
         if ("failed" in result)
           return { error: result.error, code: result.failed === "refused" ? "refused" : "unreachable" };
       }
@@ -166,9 +166,9 @@ function hand(
   adapter: PlatformAdapter,
   target: ResolvedTarget["target"],
   payload: Awaited<ReturnType<typeof composeAnswer>>["payloads"][number],
-  key: string,
+  about: Pick<SendOptions, "key" | "subject">,
 ): Promise<SendResult> {
-  const options = { key, important: true };
+  const options = { ...about, important: true };
   if (payload.type === "file" && adapter.sendFile) return adapter.sendFile(target, payload.file, options);
   return adapter.send(target, payload.type === "file" ? `[file: ${payload.file.name}]` : payload.text, options);
 }

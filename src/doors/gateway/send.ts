@@ -36,13 +36,13 @@ export class Sender {
   }
 
   /** Promises a text to a target and waits a while for it to be sent. Never rejects for what the target is. */
-  async deliver({ target, message, cause, origin }: DeliverRequest): Promise<Delivered> {
+  async deliver({ target, message, subject, cause, origin }: DeliverRequest): Promise<Delivered> {
     const chats = await this.resolve(target, origin);
     if ("error" in chats) return chats;
     const [first] = chats;
     if (!first) return { success: true, note: "local: nothing is sent" };
     const sent = await Promise.all(
-      chats.map((chat, at) => this.#promise(chat, message, at === 0 ? cause : `${cause}:${at}`)),
+      chats.map((chat, at) => this.#promise(chat, message, at === 0 ? cause : `${cause}:${at}`, subject)),
     );
     const result = await this.#wait(first, sent[0] ?? []);
     if (!("error" in result) && origin) await this.#mirror(first, message, origin);
@@ -103,11 +103,20 @@ export class Sender {
   }
 
   /** Parts for the outbox; also for answers that go somewhere else than they came from. */
-  async #promise({ entry, target }: ResolvedTarget, message: string, cause: string): Promise<readonly number[]> {
+  async #promise(
+    { entry, target }: ResolvedTarget,
+    message: string,
+    cause: string,
+    subject?: string,
+  ): Promise<readonly number[]> {
     const { settings, work } = this.#options;
     const account = accountOf(entry.identity(settings.option(entry.name)) ?? "");
-    const { payloads } = await composeAnswer(message, { home: settings.home, settings, entry, origin: "chat" });
-    const parts = payloads.map((payload, part) => ({ cause, part, platform: entry.name, account, target, payload }));
+    const text = entry.hasSubject ? message : withSubject(message, subject);
+    const { payloads } = await composeAnswer(text, { home: settings.home, settings, entry, origin: "chat" });
+    const about = entry.hasSubject && subject ? { subject } : {};
+    const parts = payloads.map((payload, part) => ({
+      ...{ cause, part, platform: entry.name, account, target, payload: { ...payload, ...about } },
+    }));
     const ids = await work.promise(parts);
     this.#options.wake(entry.name);
     return ids;
@@ -149,3 +158,7 @@ export class Sender {
     }
   }
 }
+
+/** The subject as a first line, where messages have none. */
+export const withSubject = (message: string, subject: string | undefined) =>
+  subject ? `${subject}\n\n${message}` : message;

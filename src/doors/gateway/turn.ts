@@ -71,7 +71,9 @@ export class ChatTurn {
     this.key = key;
     this.rows = rows;
     this.#ports = ports;
-    this.#messages = rows.map(({ event }) => event as QueuedMessage); // written by us
+    const messages = rows.map(({ event }) => event as QueuedMessage); // written by us
+    // What was overheard came before, whoever's row it is.
+    this.#messages = [...messages.filter((one) => one.observed), ...messages.filter((one) => !one.observed)];
     this.#reply = new Reply(this.#last, rows[0]?.id ?? 0, ports);
     this.startedAt = ports.clock.now();
   }
@@ -368,7 +370,7 @@ export class ChatTurn {
   /** Said long before it is read. */
   #lateNotes(): readonly string[] {
     const { clock } = this.#ports;
-    const [first] = this.#messages;
+    const first = this.#messages.find(({ observed }) => !observed);
     const age = first ? clock.now() / 1000 - first.sentAt : 0;
     if (!first || age < LATE_SECONDS || this.rows[0]?.messageId != null) return [];
     return [`[Written at ${new Date(first.sentAt * 1000).toISOString()}, ${Math.round(age / 60)} minutes ago.]`];

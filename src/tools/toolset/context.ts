@@ -61,6 +61,8 @@ export interface DeliverRequest {
   /** `origin`, a platform, `platform:chat[:thread]`, `platform:#name`. */
   readonly target: string;
   readonly message: string;
+  /** A first line; where messages have a subject, that. */
+  readonly subject?: string | undefined;
   /** What makes a repeat the same message. */
   readonly cause: string;
   /** Where the conversation is held, if it is held in a chat. */

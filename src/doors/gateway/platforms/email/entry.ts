@@ -119,6 +119,7 @@ Answers go to the sender only, not to others who got the mail.`,
   check,
   // Some servers keep one of two mails with the same Message-ID, most keep both.
   repeatIsSafe: false,
+  hasSubject: true,
   canEdit: false,
   display: {
     tool_progress: "off",

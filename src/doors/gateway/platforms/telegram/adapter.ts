@@ -267,7 +267,7 @@ class UpdateQueue {
     if (this.#signal.aborted) return;
     if (incoming.type === "changed") {
       await this.#host
-        .changed(incoming.updateId, incoming.text)
+        .changed(incoming.which, incoming.text)
         .catch((error) => log.error("the change of a message was not noted", error));
       return;
     }

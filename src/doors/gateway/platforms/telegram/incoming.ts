@@ -17,14 +17,13 @@ interface Me {
 /** What an update asks for. */
 export type Incoming =
   | { readonly type: "message"; readonly message: ChatMessage }
-  | { readonly type: "changed"; readonly updateId: string; readonly text: string }
+  | { readonly type: "changed"; readonly which: { chatId: string; messageId: string }; readonly text: string }
   | { readonly type: "pressed"; readonly press: ButtonPress };
 
 const MB = 1024 * 1024;
 /** What the Bot API of Telegram hands out; an own server has another limit. */
 const MOST_BYTES = 20 * MB;
 const MOST_BYTES_OWN = 2000 * MB;
-const KNOWN_MESSAGES = 2000;
 const TOPICS = 1000;
 const formatBytes = (size: number) =>
   size < MB ? `${Math.ceil(size / 1024)} KB` : `${Math.round((size * 10) / MB) / 10} MB`;
@@ -41,8 +40,6 @@ export class IncomingReader {
   readonly #calls: Calls;
   readonly #token: string;
   readonly #me: Me;
-  /** Which update a message came with, for edits: those have numbers of their own. */
-  readonly #updates = new Map<string, string>();
   readonly #topics = new Map<string, string>();
 
   constructor(host: AdapterHost, calls: Calls, token: string, me: Me) {
@@ -57,13 +54,12 @@ export class IncomingReader {
     if (update.callback_query) return this.#press(update.callback_query);
     const edited = update.edited_message ?? update.edited_channel_post;
     if (edited) {
-      const updateId = this.#updates.get(placeOf(edited));
       const text = textIn(edited, this.#me);
-      return updateId === undefined || text === null ? null : { type: "changed", updateId, text };
+      const which = { chatId: String(edited.chat.id), messageId: String(edited.message_id) };
+      return text === null ? null : { type: "changed", which, text };
     }
     const message = update.message ?? update.channel_post;
     if (!message || message.from?.id === this.#me.id) return null;
-    remember(this.#updates, placeOf(message), String(update.update_id), KNOWN_MESSAGES);
     this.#noteTopic(message);
     return this.#message(message, String(update.update_id));
   }
@@ -340,8 +336,6 @@ function nameOfOrigin(origin: MessageOrigin): string {
   const from = origin.type === "user" ? origin.sender_user : origin.type === "chat" ? origin.sender_chat : origin.chat;
   return nameOf(from) ?? "somebody";
 }
-
-const placeOf = ({ chat, message_id: id }: Message) => `${chat.id}:${id}`;
 
 function remember(known: Map<string, string>, key: string, value: string, most: number): void {
   known.delete(key);
