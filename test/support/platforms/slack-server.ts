@@ -168,6 +168,11 @@ export class SlackServer {
     this.#faults.set(method, [...(this.#faults.get(method) ?? []), ...faults]);
   }
 
+  /** Forgets what was to fail. */
+  healed(): void {
+    this.#faults.clear();
+  }
+
   /** Somebody writes. Whoever is connected is told; who is not can read it in the history. */
   say(channelId: string, text: string, said: Said = {}): string {
     const message: SlackMessage = {

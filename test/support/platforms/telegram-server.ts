@@ -158,6 +158,11 @@ export class TelegramServer implements Exchange {
     for (let n = 0; n < times; n++) this.#faults.push({ method, fault });
   }
 
+  /** Forgets what it was to break. */
+  healed(): void {
+    this.#faults.length = 0;
+  }
+
   of(method: string): readonly Call[] {
     return this.calls.filter((call) => call.method === method);
   }
