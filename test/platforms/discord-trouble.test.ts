@@ -53,6 +53,30 @@ describe("a bot on Discord, in trouble", () => {
       }
     });
 
+  test("events that nobody can read hold up nobody", async () => {
+    const { discord, alice } = garden;
+    for (const type of [
+      "MESSAGE_CREATE",
+      "MESSAGE_UPDATE",
+      "MESSAGE_DELETE",
+      "INTERACTION_CREATE",
+      "GUILD_CREATE",
+      "CHANNEL_UPDATE",
+    ])
+      for (const content of [
+        null,
+        {},
+        [],
+        "x",
+        { id: null, channel_id: chat.id },
+        { id: "5", author: null, channel_id: chat.id },
+      ])
+        discord.socket.dispatch(type, content);
+    discord.write(alice, chat, "say after the broken ones");
+    await garden.answer(chat, "after the broken ones");
+    assert.doesNotMatch(garden.gateway.lines.join("\n"), /an error was not caught/);
+  });
+
   test("a message whose nonce Discord has forgotten is found in the channel and not sent again", async () => {
     const { discord, alice } = garden;
     discord.nonceSeconds = 0;

@@ -21,6 +21,24 @@ describe("Telegram in trouble", () => {
   const times = (room: Room, part: RegExp) => room.fromBot.filter(({ text }) => part.test(text)).length;
   const log = () => readFile(one.home.at("logs", "gateway.log"), "utf8").catch(() => "");
 
+  test("updates that nobody can read hold up nobody, not even the chat they came from", async () => {
+    const { telegram, ada } = one;
+    const message = { message_id: 1, date: 1, from: { id: ada.id }, chat: { id: ada.id, type: "private" } };
+    for (const broken of [
+      {},
+      { from: null },
+      { chat: null },
+      { text: 5 },
+      { text: {}, entities: [null] },
+      { date: -1e300, text: "x" },
+    ])
+      telegram.announceBroken({ message: { ...message, ...broken } });
+    for (const fields of [{ message: [] }, { callback_query: {} }, { edited_message: {} }, { update_id: "none" }])
+      telegram.announceBroken(fields as never);
+    telegram.dm(ada).write(ada, "after the broken ones");
+    await telegram.dm(ada).shows(/heard: .*after the broken ones/s);
+  });
+
   test("a limit of messages is waited for, and the parts stay in order", async () => {
     const { telegram, ada, model } = one;
     answerTurns(model, () => ({ text: `limited ${"word ".repeat(1200)}end` }));

@@ -3,6 +3,7 @@ import { said, t } from "../../home/language/words.ts";
 import type { Logger } from "../../home/log.ts";
 import { profileCommand } from "../../home/paths.ts";
 import type { Clock } from "../../kit/clock.ts";
+import { isRecord } from "../../kit/json.ts";
 import type { InboxEvent, OutboxRow, WorkStore } from "../../sessions/work.ts";
 import { accessRules, commandRights, forStranger, isAdmin, isAuthorised, mayAnswer } from "./access.ts";
 import { type ChatSource, chatKeyOf, sessionKeyOf } from "./chat.ts";
@@ -45,6 +46,14 @@ type Writer = Pick<ChatMessage, "source" | "isBot" | "mentionsUs" | "allowedByRo
 
 /** "please restart the gateway!": whole, and in a direct chat only. */
 const RESTART = /^(?:please )?restart (?:the gateway|gateway|hermes|hermes gateway)[.!]{0,3}$/i;
+
+function isMessage(value: unknown): value is ChatMessage {
+  if (!isRecord(value) || !isRecord(value.source)) return false;
+  const { text, updateId, source } = value;
+  return (
+    [text, updateId, source.platform, source.chat_type].every((part) => typeof part === "string") && updateId !== ""
+  );
+}
 
 const EARLIEST = Date.UTC(2000, 0) / 1000;
 const LATEST = Date.UTC(2100, 0) / 1000;
@@ -131,6 +140,13 @@ export class Inbound {
     const strangers: ChatMessage[] = [];
     const at = new Map<ChatMessage, number>();
     for (const received of messages) {
+      // A defect of an adapter; thrown, it would hold up what comes behind it for ever.
+      if (!isMessage(received)) {
+        log.error(
+          `${platform}: what came in is not a message and is left out: ${JSON.stringify(received)?.slice(0, 200)}`,
+        );
+        continue;
+      }
       const dispatch = await this.#options.beforeDispatch(received);
       if (dispatch.action === "skip") continue;
       const message = dispatch.action === "rewrite" ? { ...received, text: dispatch.text } : received;

@@ -133,6 +133,12 @@ export class TelegramServer implements Exchange {
     if (this.webhook) void this.#deliver();
   }
 
+  /** What Telegram would not send. */
+  announceBroken(fields: Params): void {
+    this.#updates.push({ update_id: ++this.#lastUpdate, ...fields });
+    this.#poll?.wake();
+  }
+
   keepFile(bytes: Buffer, path: string): string {
     const id = `file-${this.#files.size}-${bytes.length}`;
     this.#files.set(id, { bytes, path });

@@ -165,7 +165,12 @@ class DiscordAdapter implements PlatformAdapter {
       this.#host.log.debug(`the socket failed: ${messageOf(error)}`),
     );
     socket.on(WebSocketShardEvents.Dispatch, (payload) => {
-      if (this.#link !== null && !this.#over.signal.aborted) this.#dispatch(payload, this.#link);
+      if (this.#link === null || this.#over.signal.aborted) return;
+      try {
+        this.#dispatch(payload, this.#link);
+      } catch (error) {
+        this.#host.log.error(`an event of Discord (${String(payload.t)}) could not be read`, error);
+      }
     });
     return socket;
   }

@@ -204,7 +204,7 @@ class UpdateQueue {
 
   /** Resolves when all are stored, or it is time to look for more. */
   async take(updates: readonly Update[]): Promise<void> {
-    for (const update of updates) void this.add(update);
+    for (const update of updates.filter(isUpdate)) void this.add(update);
     if (!this.isBusy) return;
     const pause = new AbortController();
     const over = joinSignals(pause.signal, this.#signal);
@@ -285,5 +285,6 @@ class UpdateQueue {
 
 function chatOf({ message, edited_message, channel_post, edited_channel_post, callback_query }: Update): number {
   const written = message ?? edited_message ?? channel_post ?? edited_channel_post ?? callback_query?.message;
-  return written?.chat.id ?? callback_query?.from.id ?? 0;
+  // Also of one that nobody can read: it has a place in line, and is told of there.
+  return written?.chat?.id ?? callback_query?.from?.id ?? 0;
 }
