@@ -1,5 +1,6 @@
 // What a chat sees of a turn while it runs, through the real gateway: text as it is written, tools at work, files, voice.
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, describe, test } from "node:test";
@@ -10,10 +11,17 @@ describe("a chat while the model answers", () => {
   let garden: Garden;
   const ends: (() => unknown)[] = [];
   const heard: string[] = [];
+  const said: string[] = [];
 
   before(async () => {
     const ears = createServer(async (request, response) => {
-      for await (const chunk of request) heard.push(String(chunk));
+      const spoken: string[] = [];
+      for await (const chunk of request) spoken.push(String(chunk));
+      if (request.url === "/v1/audio/speech") {
+        said.push(JSON.parse(spoken.join("")).input);
+        return response.end(Buffer.from("ID3 a sound"));
+      }
+      heard.push(...spoken);
       response.end('{"text":"what is a heron"}');
     });
     await new Promise<void>((resolve) => ears.listen(0, "127.0.0.1", resolve));
@@ -24,7 +32,8 @@ describe("a chat while the model answers", () => {
       {
         config:
           "streaming: { enabled: true, edit_interval: 0.1 }\ndisplay: { tool_progress: all, cleanup_progress: true }\n" +
-          `stt: { base_url: "http://127.0.0.1:${port}/v1", api_key: k-123456789 }\n`,
+          `stt: { base_url: "http://127.0.0.1:${port}/v1", api_key: k-123456789 }\n` +
+          `tts: { base_url: "http://127.0.0.1:${port}/v1", api_key: k-123456789 }\n`,
       },
     );
   });
@@ -72,6 +81,33 @@ describe("a chat while the model answers", () => {
     await garden.answer(chat, "A bird.");
     assert.equal(garden.turns().at(-1)?.body.messages.at(-1)?.content, "[Voice message] what is a heron");
     assert.match(heard.join(""), /filename="[0-9a-f]{32}\.ogg"/);
+  });
+
+  test("/voice: voice messages are answered aloud, or every answer, or none", async () => {
+    const { discord, bob, model, home } = garden;
+    const chat = discord.dm(bob);
+    const sounds = () => discord.saidIn(chat).flatMap(({ files }) => files.map(({ name }) => name.slice(-4)));
+    const reply = (words: string) => `**Grey** \`x\` ${words}\n\n\`\`\`\ncode\n\`\`\``;
+    answerTurns(model, (request) => ({ text: reply(lastSaid(request)) }));
+    discord.write(bob, chat, "/voice on");
+    await garden.answer(chat, "Voice messages are answered aloud here.");
+    discord.write(bob, chat, "silent please");
+    await garden.answer(chat, reply("silent please"));
+    assert.deepEqual(said, []);
+    const files = [{ name: "voice-message.ogg", bytes: Buffer.from("OggS\0\x02abd"), contentType: "audio/ogg" }];
+    discord.write(bob, chat, "", { files, extra: { flags: 8192 } });
+    await garden.answer(chat, reply("[Voice message] what is a heron"));
+    assert.deepEqual(said, ["Grey x [Voice message] what is a heron"]);
+    discord.write(bob, chat, "/voice tts");
+    await garden.answer(chat, "Every answer is read aloud here.");
+    discord.write(bob, chat, "aloud");
+    await garden.answer(chat, reply("aloud"));
+    assert.equal(said.length, 2);
+    await discord.until(() => sounds().join() === ".mp3,.mp3", `two sounds: ${sounds().join()}`);
+    discord.write(bob, chat, "/voice off");
+    await garden.answer(chat, "Answers are not read aloud here.");
+    const stored = JSON.parse(await readFile(home.at("gateway_voice_mode.json"), "utf8"));
+    assert.deepEqual(Object.values(stored), ["off"]);
   });
 
   test("a silent answer leaves nothing behind, and one that is cut off says so", async () => {

@@ -16,6 +16,7 @@ import type { ExecuteOptions, ExecuteResult } from "../sandbox/environment.ts";
 import { placeLine, placeWords } from "../sandbox/open.ts";
 import type { EndReason, SessionStore } from "../sessions/store.ts";
 import type { AgentSkills } from "../skills/open.ts";
+import type { Speaking } from "../tools/media/speak.ts";
 import { processTable, type TrackedProcess } from "../tools/terminal/processes.ts";
 import { sizeLimits } from "../tools/toolset/results.ts";
 import type { WorkMode } from "../tools/toolset/work-mode.ts";
@@ -107,6 +108,8 @@ export interface OpenAgent {
   runTyped(line: string, options: TypedOptions): Promise<TypedResult>;
   /** What is said in a sound file, on the account of this conversation. Rejects with a sentence for the user. */
   transcribe(file: string): Promise<string>;
+  /** A sound file that speaks a text, on the account of this conversation. Rejects with a sentence for the user. */
+  speak(text: string): Promise<string>;
   /** Builds the system prompt anew; the provider's cache of the conversation is lost when it changed. */
   reloadPrompt(): Promise<{ readonly changed: boolean; readonly warnings: readonly string[] }>;
   /** The checkpoints of the project it stands in. Rejects with a `UserError` where there can be none. */
@@ -297,11 +300,21 @@ export class Opened implements OpenAgent {
   }
 
   async transcribe(file: string): Promise<string> {
+    const { transcribe } = await import("../tools/media/transcribe.ts");
+    return transcribe(file, this.#mediaPorts());
+  }
+
+  async speak(text: string): Promise<string> {
+    const { home, clock, platform } = this.#parts.request;
+    const { speakAloud } = await import("../tools/media/speak.ts");
+    return speakAloud(text, { ...this.#mediaPorts(), home: home.paths, clock, platform });
+  }
+
+  #mediaPorts(): Pick<Speaking, "config" | "env" | "redact" | "signal"> & { pay: NonNullable<Speaking["pay"]> } {
     const { request, assembly } = this.#parts;
     const { home, source } = request;
     const { signal } = this.#over;
-    const { transcribe } = await import("../tools/media/transcribe.ts");
-    return transcribe(file, {
+    return {
       ...{ config: home.config(), env: home.env, redact: home.redact, signal },
       pay: async (task, call, send) => {
         const { sessionId } = this.agent;
@@ -310,7 +323,7 @@ export class Opened implements OpenAgent {
         this.agent.countSideCall({ ...NO_USAGE, ...usage, cost });
         return value;
       },
-    });
+    };
   }
 
   /** Which of the things a message points at were written by others. */

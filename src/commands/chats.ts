@@ -125,6 +125,22 @@ const platform: CommandDefinition = {
   },
 };
 
+const voice: CommandDefinition = {
+  name: "voice",
+  description: "choose which answers are read aloud in this chat",
+  category: "Configuration",
+  argsHint: "[on|off|tts|status]",
+  availability: "gateway",
+  busyPolicy: "dispatch",
+  async run(args, ctx) {
+    const word = args.trim().toLowerCase() || "status";
+    const said = await chatOf(ctx).voice(word);
+    if (said === null)
+      return ctx.warn("/voice takes on (answers to voice messages), tts (every answer), off or status.");
+    ctx.say(said);
+  },
+};
+
 const PAGE = 20;
 
 const commands: CommandDefinition = {
@@ -162,5 +178,5 @@ export function chatHelpLine(
 }
 
 export const CHAT_COMMANDS: readonly CommandDefinition[] = [
-  ...[start, approve, deny, whoami, setHome, restart, platform, commands],
+  ...[start, approve, deny, whoami, setHome, restart, platform, voice, commands],
 ];

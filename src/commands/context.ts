@@ -74,6 +74,8 @@ export interface ChatSurface {
   readonly platforms: readonly { readonly name: string; readonly state: string; readonly account: string }[];
   /** Resolves to what came of it. */
   setPlatform(name: string, state: "pause" | "resume"): Promise<string>;
+  /** Chooses which answers are read aloud, or says it; null: that is no choice. */
+  voice(word: string): Promise<string | null>;
   /** How a command is typed here. */
   word(name: string): string;
   /** What this person may run here. */

@@ -3,16 +3,17 @@ import type { AgentEvent } from "../../agent/events.ts";
 import type { OpenAgent } from "../../agent/opened.ts";
 import { said } from "../../home/language/words.ts";
 import type { Logger } from "../../home/log.ts";
-import type { Clock } from "../../kit/clock.ts";
+import { type Clock, within } from "../../kit/clock.ts";
 import { messageOf } from "../../kit/errors.ts";
 import type { OutboxPart, WorkStore } from "../../sessions/work.ts";
-import { composeAnswer } from "./answer.ts";
+import { composeAnswer, isSilence } from "./answer.ts";
 import type { ChatSource } from "./chat.ts";
 import type { AdapterHost, ChatMessage, ChatTarget, PlatformAdapter, PlatformEntry } from "./contract.ts";
 import type { Payload } from "./delivery.ts";
 import { LiveReply } from "./live.ts";
 import { mediaInResult } from "./media-out.ts";
 import type { GatewaySettings } from "./settings.ts";
+import { spokenText, voiceMode } from "./voice.ts";
 
 /** What waits in the inbox as a message. */
 export type QueuedMessage = ChatMessage & {
@@ -58,6 +59,7 @@ export class Reply {
   readonly #ports: ReplyPorts;
   readonly #message: QueuedMessage;
   readonly #row: number;
+  readonly #heardVoice: boolean;
   #live: LiveReply | null = null;
   /** Files that tools want sent, streamed messages that no part is left for, what the model thought last. */
   readonly #media: string[] = [];
@@ -65,8 +67,10 @@ export class Reply {
   #thought = "";
   #told = 0;
 
-  constructor(message: QueuedMessage, row: number, ports: ReplyPorts) {
+  /** `heardVoice`: something that is answered was spoken. */
+  constructor(message: QueuedMessage, row: number, ports: ReplyPorts, { heardVoice = false } = {}) {
     this.#message = message;
+    this.#heardVoice = heardVoice;
     this.#row = row;
     this.#ports = ports;
   }
@@ -139,6 +143,7 @@ export class Reply {
     const streamed = (await this.#live?.streamed().catch(() => [])) ?? [];
     const origin = this.#bot.entry.interactive === false ? ("unattended" as const) : ("chat" as const);
     const destinations = await this.#destinations();
+    const asVoice = failed ? null : await this.#spoken(text, conversation);
     const parts = await Promise.all(
       destinations.map(async (destination) => {
         const { entry } = destination;
@@ -147,6 +152,7 @@ export class Reply {
           ...{ home: settings.home, settings, entry, origin, failed, clock: this.#ports.clock },
           ...{ mediaFromTools: this.#media, reasoning: this.#thought, download: this.#ports.download, ...own },
           footer: footerOf(conversation),
+          asVoice: entry.name === this.#bot.entry.name ? asVoice : null,
           sendsFiles: this.#ports.bot(entry.name).adapter?.sendFile !== undefined,
         });
         for (const note of notes) log.info(note);
@@ -161,6 +167,24 @@ export class Reply {
       number += payloads.length;
       return made;
     });
+  }
+
+  /** The answer as sound, where the chat wants that; null also when it cannot be had: the text comes anyway. */
+  async #spoken(answer: string, conversation: OpenAgent): Promise<string | null> {
+    const { settings, log, clock } = this.#ports;
+    const { source } = this.#message;
+    const { adapter, entry } = this.#bot;
+    if (adapter?.sendFile === undefined || entry.interactive === false || isSilence(answer, "chat")) return null;
+    try {
+      const mode = await voiceMode(settings.home, source);
+      if (mode === "off" || (mode === "voice_only" && !this.#heardVoice)) return null;
+      const hasSound = [...this.#media, answer].some((one) => SOUND.test(one));
+      const words = hasSound ? "" : spokenText(settings.home.redact(answer));
+      return words === "" ? null : await within(() => conversation.speak(words), SPEAK_MS, clock);
+    } catch (error) {
+      log.warn("an answer was not spoken", error);
+      return null;
+    }
   }
 
   async #destinations(): Promise<readonly Destination[]> {
@@ -200,6 +224,10 @@ export class Reply {
     return this.#ports.bot(this.#message.source.platform);
   }
 }
+
+const SPEAK_MS = 60_000;
+/** The agent made a sound of its own. */
+const SOUND = /\.(?:mp3|wav|ogg|opus|m4a|flac)\b/i;
 
 const footerOf = ({ target, agent, cwd }: OpenAgent) => ({
   ...{ model: target.model, contextUsed: agent.lastPromptTokens, contextLength: target.contextLength, cwd },

@@ -19,6 +19,7 @@ import type { AskedPlace } from "./questions.ts";
 import { type QueuedMessage, targetOf } from "./reply.ts";
 import { localIso } from "./routes.ts";
 import type { TurnPorts } from "./turn.ts";
+import { setVoiceMode, VOICE_WORDS, voiceMode } from "./voice.ts";
 
 /** What commands may do to the gateway itself. */
 export interface GatewayControls {
@@ -248,6 +249,7 @@ export class CommandDesk {
         restart: () => this.#controls.restart(message),
         platforms: controls.platforms,
         setPlatform: (name, state) => controls.setPlatform(name, state),
+        voice: (one) => this.#voice(one, source),
         word,
         allowed: () => this.#allowed(source),
       },
@@ -292,6 +294,15 @@ export class CommandDesk {
     });
     const ids = dropped.map(({ id }) => id);
     return (await work.settle(ids, outcome, { unbegun: true })).length;
+  }
+
+  async #voice(word: string, source: ChatSource): Promise<string | null> {
+    const { home } = this.#ports.settings;
+    const chosen = VOICE_WORDS[word];
+    if (chosen) await setVoiceMode(home, source, chosen.mode);
+    else if (word !== "status") return null;
+    const mode = await voiceMode(home, source);
+    return Object.values(VOICE_WORDS).find((one) => one.mode === mode)?.says ?? null;
   }
 
   #whoami(source: ChatSource): string {

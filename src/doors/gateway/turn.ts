@@ -74,7 +74,8 @@ export class ChatTurn {
     const messages = rows.map(({ event }) => event as QueuedMessage); // written by us
     // What was overheard came before, whoever's row it is.
     this.#messages = [...messages.filter((one) => one.observed), ...messages.filter((one) => !one.observed)];
-    this.#reply = new Reply(this.#last, rows[0]?.id ?? 0, ports);
+    const heardVoice = messages.some(({ type, observed }) => type === "voice" && !observed);
+    this.#reply = new Reply(this.#last, rows[0]?.id ?? 0, ports, { heardVoice });
     this.startedAt = ports.clock.now();
   }
 

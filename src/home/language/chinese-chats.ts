@@ -10,6 +10,12 @@ const COMMANDS = {
   "make this chat the home channel": "将此聊天设为主频道",
   "restart the gateway when running turns are done": "正在运行的轮次完成后重启网关",
   "list, pause and resume chat platforms": "列出、暂停和恢复聊天平台",
+  "choose which answers are read aloud in this chat": "选择此聊天中哪些回答朗读",
+  "/voice takes on (answers to voice messages), tts (every answer), off or status.":
+    "/voice 接受 on（回答语音消息时）、tts（每个回答）、off 或 status。",
+  "Voice messages are answered aloud here.": "此聊天中语音消息会以语音回答。",
+  "Every answer is read aloud here.": "此聊天中每个回答都会朗读。",
+  "Answers are not read aloud here.": "此聊天中不朗读回答。",
   "list commands and skills, page by page": "分页列出命令和技能",
   "Nothing is waiting for an approval here.": "这里没有等待批准的操作。",
   "Approved.": "已批准。",

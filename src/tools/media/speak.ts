@@ -1,7 +1,9 @@
 // Speaks a text into an audio file.
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { UserError } from "../../kit/errors.ts";
 import { writeRealFile } from "../../kit/files.ts";
+import { asRecord, parseJson } from "../../kit/json.ts";
 import { openWorkspace } from "../files/workspace.ts";
 import { findProvider, providerNames } from "../toolset/availability.ts";
 import type { ToolContext } from "../toolset/context.ts";
@@ -63,6 +65,20 @@ export function speak({ text, output_path }: Speech, ctx: ToolContext): Promise<
         : {}),
     };
   });
+}
+
+/** What speaking beside a turn looks at. */
+export type Speaking = Pick<
+  ToolContext,
+  "config" | "env" | "home" | "platform" | "clock" | "signal" | "redact" | "pay"
+>;
+
+/** Resolves to the sound file. Rejects with a sentence for the user. */
+export async function speakAloud(text: string, ctx: Speaking): Promise<string> {
+  // Without an `output_path` nothing but the above is asked for.
+  const { file_path: path, error } = asRecord(parseJson(await speak({ text }, ctx as ToolContext)));
+  if (typeof path === "string") return path;
+  throw new UserError(typeof error === "string" ? error : "The answer could not be spoken.");
 }
 
 /** Pieces of at most `most` characters, cut behind a sentence, else behind a word, else anywhere. */

@@ -150,16 +150,14 @@ export const doorSections = {
     trust_recent_files: flag(true, "allow sending recently written files"),
     trust_recent_files_seconds: whole(600, "seconds that count as recent"),
   }),
-  voice: notUsedYet(
-    section("Talking.", {
-      record_key: text("ctrl+b", "key to record"),
-      max_recording_seconds: whole(120, "longest recording"),
-      auto_tts: flag(false, "read answers aloud"),
-      beep_enabled: flag(true, "beep at start and end"),
-      silence_threshold: whole(200, "volume below which audio counts as silence"),
-      silence_duration: number(3, "seconds of silence that end a recording"),
-    }),
-  ),
+  voice: section("Talking.", {
+    record_key: notUsedYet(text("ctrl+b", "key to record")),
+    max_recording_seconds: notUsedYet(whole(120, "longest recording")),
+    auto_tts: flag(false, "answer voice messages aloud in chats where nobody chose with /voice"),
+    beep_enabled: notUsedYet(flag(true, "beep at start and end")),
+    silence_threshold: notUsedYet(whole(200, "volume below which audio counts as silence")),
+    silence_duration: notUsedYet(number(3, "seconds of silence that end a recording")),
+  }),
   tts: record(
     "speech output: `provider` (openai, elevenlabs, a plugin's) or `base_url` and `api_key`, `model`, `voice`",
   ),
