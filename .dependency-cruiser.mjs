@@ -3,6 +3,7 @@ export const rooms = [
   "main",
   "doors",
   "commands",
+  "goals",
   "agent",
   "prompt",
   "plugins",

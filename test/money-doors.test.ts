@@ -10,6 +10,8 @@ import { openAgent } from "../src/agent/open.ts";
 import type { OpenRequest } from "../src/agent/open-request.ts";
 import type { OpenAgent } from "../src/agent/opened.ts";
 import { runBatch } from "../src/doors/cli/batch/runner.ts";
+import { Goals } from "../src/goals/keeper.ts";
+import { NO_CONTRACT, newGoal } from "../src/goals/state.ts";
 import type { OpenHome } from "../src/home/open.ts";
 import { systemClock } from "../src/kit/clock.ts";
 import type { Task } from "../src/llm/gate.ts";
@@ -156,6 +158,31 @@ const DOORS: Readonly<Record<Exclude<Task, "curator" | "skills_hub">, Door>> = {
       world.server.otherwise({ ...SAID, text: "DENY" });
       const command = "chmod 777 money-door-note.txt";
       await tool({ name: "terminal", arguments: { command } }, { interactive: true })(world);
+    },
+  },
+  goal_judge: {
+    async play(world) {
+      const conversation = await firstTurn(world);
+      const { agent, store } = conversation;
+      const goals = new Goals({
+        door: {
+          isBusy: () => false,
+          take: async ({ meta }) => ((await store.setMeta(meta.key, meta.value, meta.expected)) ? "done" : "changed"),
+        },
+        clock: systemClock,
+        config: () => world.home.config(),
+        subject: () => ({
+          ...{ store, sessionId: agent.sessionId, auxiliary: agent.auxiliary, processes: () => [] },
+          pays(account) {
+            conversation.account = account;
+          },
+        }),
+        onError: assert.fail,
+      });
+      const goal = newGoal({ goal: "find a heron", contract: NO_CONTRACT }, { now: 1, maxTurns: 3 });
+      await goals.change(() => ({ state: goal }));
+      await goals.turnEnded({ interrupted: null, failed: null }, agent.lastOutcome?.messages ?? []);
+      goals.close();
     },
   },
   mcp: {

@@ -136,6 +136,7 @@ const ENTRY_POINTS: Readonly<Record<AuxTask | "main" | "subagent" | "plugin", En
   mcp: side("mcp"),
   curator: side("curator"),
   skills_hub: side("skills_hub"),
+  goal_judge: side("goal_judge"),
   plugin: raw("plugin"),
 };
 const TASKS = Object.keys(ENTRY_POINTS) as readonly (keyof typeof ENTRY_POINTS)[]; // the keys of that record and no others

@@ -4,6 +4,7 @@ import { type Logger, runWithSessionTag } from "../home/log.ts";
 import { joinSignals } from "../kit/clock.ts";
 import { UserError } from "../kit/errors.ts";
 import { EventChannel } from "../kit/event-channel.ts";
+import type { AuxiliaryClient } from "../llm/auxiliary/contract.ts";
 import type { UserInput } from "../llm/messages.ts";
 import type { Usage } from "../llm/usage.ts";
 import { refuse } from "../safety/decision.ts";
@@ -113,6 +114,11 @@ export class Agent {
   /** Tokens and money of the session so far. */
   get totals(): SessionTotals {
     return this.#conversation.meter.totals;
+  }
+
+  /** Side calls on this conversation's account. */
+  get auxiliary(): AuxiliaryClient {
+    return this.#conversation.auxiliary;
   }
 
   /** A model was asked outside the loop, on this conversation's account. */

@@ -322,7 +322,9 @@ export class Conversation {
     const { assembly } = this;
     const { session } = assembly;
     return lazyAuxiliary({
-      jobId: session.jobId,
+      get jobId() {
+        return session.jobId;
+      },
       gate: assembly.gate,
       clock: assembly.clock,
       log: assembly.log,

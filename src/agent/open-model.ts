@@ -373,7 +373,10 @@ export function openGate(
   const fetch = createModelFetch();
   return createGate({
     ledger: store,
-    caps: () => withJob(home.config().budget, ofJob),
+    caps: () => ({
+      ...withJob(home.config().budget, ofJob),
+      goal: { usd: home.config().goals.max_usd, tokens: null },
+    }),
     priceOf,
     wireFor: (target) => createWire(target.apiMode, { fetch, clock }),
     clock,

@@ -174,7 +174,9 @@ async function assemble(request: OpenRequest, mcp: ConversationMcp): Promise<Ope
       async spawn(tasks, call) {
         const { spawnChildren } = await import("./delegation/spawn.ts");
         const onReport: Parent["onReport"] = (...report) => assembly.follower?.delegated?.(...report);
-        const parts = { home, clock, environment, tools, agent, guard, mode, variables, gate: assembly.gate, onReport };
+        const { gate } = assembly;
+        const { jobId } = assembly.session;
+        const parts = { home, clock, environment, tools, agent, guard, mode, variables, gate, jobId, onReport };
         // Children write under the lease of this conversation.
         const parent = delegatingParent({ ...request, store: async () => store }, openAgent, parts);
         return spawnChildren(parent, tasks, call);
@@ -226,6 +228,7 @@ async function assemble(request: OpenRequest, mcp: ConversationMcp): Promise<Ope
       skills,
       memory,
       reload,
+      current: session.current,
     },
     ...{ store, chosen: session.chosen, cwd: session.cwd },
   });
@@ -256,8 +259,8 @@ async function openSession(request: OpenRequest, notes: string[]) {
   if (small !== null) notes.push(small);
   const cwd = request.restoreCwd !== false && recorded.cwd ? recorded.cwd : folder.cwd;
   const id = found?.id ?? start?.sessionId ?? request.sessionId ?? newSessionId(clock);
-  /** The agent, once there is one: a compression goes on under another id. */
-  const current: { agent?: Agent } = {};
+  /** The agent, once there is one: a compression goes on under another id. And who pays, when that is a goal. */
+  const current: { agent?: Agent; account?: string | undefined } = {};
   const currentId = () => current.agent?.sessionId ?? id;
   const cwdIsFallback = folder.isFallback && cwd === request.cwd;
   return { log, lane, store, found, chosen, cwd, cwdIsFallback, id, current, currentId };
@@ -291,7 +294,10 @@ function sessionOptions(
     sender: request.sender,
     origin: start?.origin ?? request.origin,
     task: start?.task,
-    jobId: start?.jobId ?? request.jobId,
+    // A goal may come and go while the conversation is open.
+    get jobId() {
+      return session.current.account ?? start?.jobId ?? request.jobId;
+    },
     taskId: start?.taskId,
     foreign: start?.foreign,
   };

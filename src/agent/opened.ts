@@ -75,11 +75,16 @@ export interface OpenAgent {
   yolo: boolean;
   /** How far the agent may go by itself. The model hears of a change with the next message. */
   workMode: WorkMode;
+  /** Who pays from now on, in the ledger and for caps: a standing goal; null: the conversation alone. */
+  set account(account: string | null);
   /** What the agent started in the background and has not ended. */
   readonly processes: {
     readonly running: number;
     /** Oldest first; those that ended are kept for a while. */
-    list(): readonly Pick<TrackedProcess, "id" | "command" | "startedAt" | "exitCode" | "output">[];
+    list(): readonly Pick<
+      TrackedProcess,
+      "id" | "pid" | "command" | "startedAt" | "exitCode" | "output" | "notify" | "watch" | "matched"
+    >[];
     /** False when it does not run. */
     stop(id: string): Promise<boolean>;
     stopAll(): Promise<number>;
@@ -152,6 +157,7 @@ interface OpenedParts {
   readonly found: Awaited<ReturnType<typeof resumeSession>> | null;
   readonly notes: readonly string[];
   reload(): Promise<readonly string[]>;
+  readonly current: { account?: string | undefined };
 }
 
 export class Opened implements OpenAgent {
@@ -227,6 +233,10 @@ export class Opened implements OpenAgent {
 
   set workMode(mode: WorkMode) {
     this.#parts.mode.mode = mode;
+  }
+
+  set account(account: string | null) {
+    this.#parts.current.account = account ?? undefined;
   }
 
   async switchModel(request: { model: string; provider?: string; global?: boolean }): Promise<string> {

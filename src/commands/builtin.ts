@@ -4,6 +4,7 @@ import { CONFIG_COMMANDS } from "./config.ts";
 import { CONVERSATION_COMMANDS } from "./conversations.ts";
 import { DETAIL_COMMANDS } from "./details.ts";
 import { FORK_COMMANDS } from "./fork.ts";
+import { GOAL_COMMANDS } from "./goals.ts";
 import { INFO_COMMANDS, TRANSCRIPT_COMMANDS } from "./info.ts";
 import { INSIGHT_COMMANDS } from "./insights.ts";
 import { LOOK_COMMANDS } from "./look.ts";
@@ -25,6 +26,7 @@ export const builtinCommands = () =>
     ...CONVERSATION_COMMANDS,
     ...FORK_COMMANDS,
     ...TURN_COMMANDS,
+    ...GOAL_COMMANDS,
     ...TASK_COMMANDS,
     ...COMPRESSION_COMMANDS,
     ...SESSION_COMMANDS,

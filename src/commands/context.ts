@@ -1,5 +1,6 @@
 import type { BackgroundTask } from "../agent/background.ts";
 import type { OpenAgent } from "../agent/opened.ts";
+import type { Goals } from "../goals/keeper.ts";
 import type { OpenHome } from "../home/open.ts";
 import type { Clock } from "../kit/clock.ts";
 import type { ContentPart } from "../llm/messages.ts";
@@ -48,6 +49,8 @@ export interface CommandContext {
   commands(): string;
   /** Skills and bundles that can be typed as commands here. */
   skillCommands(): Promise<readonly MenuSkill[]>;
+  /** The standing goal of the conversation. Absent where one turn is all there is. */
+  readonly goals?: Goals;
   /** Background prompts. Absent where their answers could not be shown. */
   readonly background?: BackgroundPort;
   quit(options: { readonly deleteSession: boolean }): void;

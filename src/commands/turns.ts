@@ -3,6 +3,7 @@
 import type { TakenBack } from "../agent/transcript.ts";
 import { undoCompression } from "./compression.ts";
 import { type CommandContext, type CommandDefinition, confirmDestructive } from "./context.ts";
+import { stopGoal } from "./goals.ts";
 import { takeSkipWord } from "./registry.ts";
 
 const queue: CommandDefinition = {
@@ -45,11 +46,13 @@ const stop: CommandDefinition = {
   category: "Session",
   busyPolicy: "dispatch",
   async run(_args, ctx) {
+    if (await stopGoal(ctx)) ctx.say("⏸ Goal paused. /goal resume continues, /goal clear drops it.");
     if (ctx.chat) return ctx.say(await ctx.chat.stop());
-    if (ctx.busy) ctx.conversation.agent.interrupt("stopped by the user");
+    const { busy } = ctx;
+    if (busy) ctx.conversation.agent.interrupt("stopped by the user");
     const ended = await ctx.conversation.processes.stopAll();
     if (ended > 0) return ctx.say(`${ended} background process${ended === 1 ? "" : "es"} stopped.`);
-    if (ctx.busy) return;
+    if (busy) return;
     const prompts = ctx.background?.running.length ?? 0;
     ctx.say(
       prompts === 0 ? "Nothing is running." : "Only background prompts are running; /agents stop <id> stops one.",

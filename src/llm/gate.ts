@@ -16,6 +16,7 @@ export type Task =
   | "mcp"
   | "curator"
   | "skills_hub"
+  | "goal_judge"
   | "plugin"
   | "image_generation"
   | "text_to_speech"
@@ -74,8 +75,15 @@ export interface CallRecord extends CallPurpose, PrefixReport {
   readonly costSource: string | null;
 }
 
-export type CapScope = "call" | "session" | "job" | "day";
-export type Caps = Readonly<Record<CapScope, { readonly usd: number | null; readonly tokens: number | null }>>;
+export type CapScope = "call" | "session" | "job" | "goal" | "day";
+interface Cap {
+  readonly usd: number | null;
+  readonly tokens: number | null;
+}
+/** `goal`: of each standing goal; its calls have a job id that begins with `GOAL_ACCOUNT`. */
+export type Caps = Readonly<Record<Exclude<CapScope, "goal">, Cap>> & { readonly goal?: Cap };
+
+export const GOAL_ACCOUNT = "goal:";
 
 /** `session` covers the whole lineage, `day` the local calendar day of this home. */
 export type SpendingScope = { readonly session: string } | { readonly job: string } | { readonly day: Date };

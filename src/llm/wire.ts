@@ -63,6 +63,8 @@ export interface ModelRequest {
   readonly toolChoice?: "auto" | "none" | "required";
   readonly maxTokens?: number;
   readonly temperature?: number;
+  /** The JSON that the answer has to be, for hosts that are known to hold a model to it. */
+  readonly answerSchema?: Readonly<Record<string, unknown>> | undefined;
   readonly reasoning?: {
     readonly enabled: boolean;
     readonly effort?: ReasoningEffort;

@@ -6,7 +6,7 @@ import { assertLease, heldByOther, holderInWords, isDead, newHolder, releaseLane
 import { tipOf } from "./lineage.ts";
 import { appendRows, countMessages } from "./messages.ts";
 import { newSessionId } from "./session-id.ts";
-import { copyValues, readValue, writeValue } from "./session-values.ts";
+import { copyGoal, copyValues, moveGoal, readValue, writeValue } from "./session-values.ts";
 import { deleteSessionRows, endSession, readSession, reopenSession, sessionExists } from "./sessions.ts";
 import { type Leased, type Session, StoreError, type TimedMessage } from "./store.ts";
 import { assignTitle, nextTitleAfter } from "./titles.ts";
@@ -48,6 +48,7 @@ export function continueSession(
   );
   copySession(core, old, { id, modelConfig: continuedConfig(old), withPrompt: false });
   copyValues(core, oldId, id);
+  moveGoal(core, oldId, id);
   if (old.title !== null) assignTitle(core, id, nextTitleAfter(core, old.title));
   const rows = appendRows(core, id, messages);
   writeValue(core, id, WRITTEN_KEY, { child: id, count: rows.length, last: rows.at(-1) ?? 0 });
@@ -71,6 +72,7 @@ export function takeBackCompression(core: StoreCore, childId: string, leased: Le
   if (core.db.get("SELECT 1 FROM sessions WHERE parent_session_id = ?", childId) !== undefined) return null;
   // What the child cost stays on the conversation's bill.
   core.db.run("UPDATE model_calls SET session_id = ? WHERE session_id = ?", parentId, childId);
+  moveGoal(core, childId, parentId);
   deleteSessionRows(core, childId);
   reopenSession(core, parentId);
   return parentId;
@@ -102,6 +104,7 @@ export function branchSession(
   }
   copySession(core, old, { id: newId, modelConfig: { ...continuedConfig(old), _branched_from: id }, withPrompt: true });
   copyValues(core, id, newId);
+  copyGoal(core, id, newId);
   const columns = [...core.shape.messageColumns].filter((name) => name !== "id" && name !== "session_id").join(", ");
   core.db.run(
     `INSERT INTO messages (session_id, ${columns}) SELECT ?, ${columns} FROM messages WHERE session_id = ? AND id <= ? ORDER BY id`,

@@ -1,11 +1,12 @@
 // What is kept with a session besides messages: its prompt, its keys, the tool lists it was offered.
 import { createHash } from "node:crypto";
-import { parseJson } from "../kit/json.ts";
+import { isRecord, type Json, parseJson } from "../kit/json.ts";
 import type { OpenQuestion } from "../safety/approvals.ts";
 import type { StoreCore } from "./core.ts";
 import { assertLease } from "./lanes.ts";
 import { decodeText } from "./sessions.ts";
 import type { Leased, PromptRecord } from "./store.ts";
+import { setMeta } from "./upgrade.ts";
 
 /** The newer original keeps prompts once, under their hash; where both stand the hash wins. */
 export function promptExpression(core: StoreCore): string {
@@ -88,6 +89,60 @@ export function copyValues(core: StoreCore, from: string, to: string): void {
     to,
     from,
   );
+}
+
+// Values of the file, `state_meta`; a standing goal is one of them, under the id of its session.
+
+export function readMetaValue(core: StoreCore, key: string): string | null {
+  if (!core.shape.tables.has("state_meta")) return null;
+  return core.db.get<{ value: string | null }>("SELECT value FROM state_meta WHERE key = ?", key)?.value ?? null;
+}
+
+export function readMetaValues(core: StoreCore, prefix: string): ReadonlyMap<string, string> {
+  if (!core.shape.tables.has("state_meta")) return new Map();
+  const rows = core.db.all<{ key: string; value: string | null }>(
+    "SELECT key, value FROM state_meta WHERE substr(key, 1, ?) = ?",
+    ...[prefix.length, prefix],
+  );
+  return new Map(rows.flatMap(({ key, value }) => (value === null ? [] : [[key, value] as const])));
+}
+
+/** False, and nothing written, when the value is not the expected one any more; `undefined`: whatever it is. */
+export function writeMetaValue(core: StoreCore, key: string, value: string, expected?: string | null): boolean {
+  if (expected !== undefined && readMetaValue(core, key) !== expected) return false;
+  setMeta(core.db, key, value);
+  return true;
+}
+
+const goalKey = (sessionId: string) => `goal:${sessionId}`;
+
+/** The goal of a session as far as this room has to know it. */
+function goalOf(core: StoreCore, sessionId: string): Json | null {
+  const value = readMetaValue(core, goalKey(sessionId));
+  const goal = value === null ? undefined : parseJson(value);
+  return isRecord(goal) ? goal : null;
+}
+
+const isOpenGoal = (goal: Json | null) => goal?.status === "active" || goal?.status === "paused";
+
+const writeGoal = (core: StoreCore, sessionId: string, goal: Json) =>
+  setMeta(core.db, goalKey(sessionId), JSON.stringify(goal));
+
+/** A conversation goes on under another id, and its goal with it, unless that one has a goal already. */
+export function moveGoal(core: StoreCore, from: string, to: string): void {
+  const goal = goalOf(core, from);
+  if (goal === null || !isOpenGoal(goal) || isOpenGoal(goalOf(core, to))) return;
+  writeGoal(core, to, goal);
+  writeGoal(core, from, { ...goal, status: "cleared" });
+}
+
+/** A branch gets a copy that does nothing until it is resumed. */
+export function copyGoal(core: StoreCore, from: string, to: string): void {
+  const goal = goalOf(core, from);
+  if (goal === null || !isOpenGoal(goal)) return;
+  const reason = goal.status === "paused" ? goal.paused_reason : "branched";
+  const waits = { waiting_on_pid: null, waiting_on_session: null, waiting_until: 0, waiting_reason: null };
+  writeGoal(core, to, { ...goal, ...waits, status: "paused", paused_reason: reason });
 }
 
 // Questions that wait for an answer, where every process of the home can see and answer them.

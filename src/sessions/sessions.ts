@@ -91,6 +91,7 @@ export function deleteSessionRows(core: StoreCore, id: string): readonly string[
   db.run(`UPDATE sessions SET parent_session_id = NULL WHERE parent_session_id IN ${within}`, list);
   db.run(`DELETE FROM sessions WHERE id IN ${within}`, list);
   db.run(`DELETE FROM lanes WHERE lane IN ${within}`, list);
+  db.run(`DELETE FROM state_meta WHERE key IN (SELECT 'goal:' || value FROM json_each(?))`, list);
   return gone;
 }
 

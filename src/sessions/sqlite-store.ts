@@ -20,6 +20,8 @@ import { appendTo, hideRowsFrom, loadMessages, replaceRows, writeApiContent } fr
 import {
   putQuestion,
   readAnswer,
+  readMetaValue,
+  readMetaValues,
   readPrompt,
   readQuestions,
   readToolList,
@@ -27,6 +29,7 @@ import {
   removeQuestion,
   storeToolList,
   writeAnswer,
+  writeMetaValue,
   writePrompt,
   writeValue,
 } from "./session-values.ts";
@@ -65,6 +68,8 @@ const READS = {
   getPrompt: readPrompt,
   getToolList: readToolList,
   getValue: readValue,
+  getMeta: readMetaValue,
+  allMeta: readMetaValues,
   calls: callsOf,
   spent: spentIn,
   usage: usageBy,
@@ -83,6 +88,7 @@ const ROW_WRITES = {
   renewLane,
   putToolList: storeToolList,
   setValue: writeValue,
+  setMeta: writeMetaValue,
   recordCall: recordModelCall,
   reserveCall: reserveModelCall,
 };

@@ -388,6 +388,12 @@ export interface SessionStore extends Ledger, ApprovalTable {
   getToolList(hash: string): Promise<unknown>;
   getValue(sessionId: string, key: string): Promise<unknown>;
   setValue(sessionId: string, key: string, value: unknown, options?: Leased): Promise<void>;
+  /** A value of the file as it was written; a standing goal is one, as `goal:ID` of its session. Null when there is none. */
+  getMeta(key: string): Promise<string | null>;
+  /** All whose keys begin so. */
+  allMeta(prefix: string): Promise<ReadonlyMap<string, string>>;
+  /** False, and nothing written, when it is not the expected value any more. */
+  setMeta(key: string, value: string, expected?: string | null): Promise<boolean>;
 
   /** What was spent; reservations are not. */
   spent(scope: SpendingScope): Promise<{ usd: number; tokens: number }>;

@@ -178,6 +178,18 @@ export interface JobRunEnd {
   readonly reason?: SkipReason;
 }
 
+/** A value of the file (`SessionStore.setMeta`), and what follows from it in a chat. */
+export interface Consequences {
+  readonly meta: { readonly key: string; readonly value: string; readonly expected: string | null };
+  readonly sessionKey: string;
+  /** Nothing happens while a turn of the chat runs, or one that somebody wrote for waits. */
+  readonly unlessBusy?: boolean;
+  /** What of the kind `goal` waits in the chat and has not begun ends as superseded. */
+  readonly withdrawGoals?: boolean;
+  readonly events?: readonly InboxEvent[];
+  readonly outbox?: readonly OutboxPart[];
+}
+
 export interface WorkCounts {
   readonly inbox: { readonly queued: number; readonly oldest: number | null; readonly dead: number };
   readonly outbox: {
@@ -250,6 +262,9 @@ export interface WorkStore {
         readonly unbegun?: boolean;
       },
   ): Promise<readonly number[]>;
+
+  /** All of it, or nothing: `changed` when the value is not the expected one any more. */
+  follow(change: Consequences): Promise<"done" | "changed" | "busy">;
 
   /** Promises without a turn. Answers with the ids, also of those promised before. */
   promise(parts: readonly OutboxPart[]): Promise<readonly number[]>;

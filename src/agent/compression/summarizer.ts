@@ -162,7 +162,10 @@ function clip<T extends string | null>(text: T, tokens: number): T | string {
 
 function asSummaryError(error: unknown): unknown {
   if (!(error instanceof AuxiliaryError)) return error;
-  return new SummaryError(error.kind === "no_provider" ? "no_provider" : "failed", error.message);
+  return new SummaryError(
+    error.kind === "no_provider" || error.kind === "over_budget" ? "no_provider" : "failed",
+    error.message,
+  );
 }
 
 // What the summarising model reads of a conversation: labelled, cut to size, without pictures.

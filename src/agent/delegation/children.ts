@@ -90,12 +90,15 @@ export function delegatingParent(
     mode,
     gate,
     variables,
+    jobId,
     ...parts
   }: Omit<Parent, "depth" | "subagentId" | "open"> & {
     readonly guard: { readonly yolo: boolean };
     readonly mode: { readonly mode: WorkMode };
     readonly gate: ModelGate;
     readonly variables: SkillVariables;
+    /** Who pays. */
+    readonly jobId?: string | undefined;
   },
 ): Parent {
   const skills = request.start ? request.start.skills === true : true;
@@ -114,7 +117,7 @@ export function delegatingParent(
           skills,
           variables,
           hints: wantsHints(request),
-          ...(request.start?.jobId ? { jobId: request.start.jobId } : {}),
+          ...(jobId ? { jobId } : {}),
         },
         source: "subagent",
         interactive: false,

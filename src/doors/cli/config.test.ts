@@ -271,10 +271,10 @@ test("show masks every secret, also as JSON", async () => {
 
 test("set and check say of a setting or key that nothing reads yet that it is not used; show leaves it out", async () => {
   const me = person("_config_version: 24\nvoice: {auto_tts: false}\ndashboard: {home: 5}\n");
-  const set = await me.run("set", "goals.max_turns", "7");
+  const set = await me.run("set", "curator.interval_hours", "7");
   assert.equal(set.code, 0);
-  assert.equal(set.out, "⚠ Set goals.max_turns = 7 in ~/.hermes/config.yaml, but it has no effect yet.\n");
-  assert.match(me.read(), /max_turns: 7/);
+  assert.equal(set.out, "⚠ Set curator.interval_hours = 7 in ~/.hermes/config.yaml, but it has no effect yet.\n");
+  assert.match(me.read(), /interval_hours: 7/);
   assert.match((await me.run("set", "dashboard.home", "6")).out, /^⚠ Set dashboard\.home = 6 .*no effect yet/);
   assert.match((await me.run("set", "HONCHO_API_KEY", "123456:abcdef")).out, /^⚠ Set HONCHO_API_KEY .*no effect yet/);
   assert.match((await me.run("set", "agent.max_turns", "5")).out, /^✓ Set agent\.max_turns = 5 in \S+\n$/);
@@ -283,7 +283,7 @@ test("set and check say of a setting or key that nothing reads yet that it is no
   assert.equal(check.code, 0);
   assert.match(
     check.out,
-    /^⚠ Set but not used yet \(no effect\): goals\.max_turns, dashboard, HONCHO_API_KEY$/m,
+    /^⚠ Set but not used yet \(no effect\): curator\.interval_hours, dashboard, HONCHO_API_KEY$/m,
     "a default has no effect anyway",
   );
   assert.doesNotMatch(check.out, /DAYTONA_API_KEY|SLACK/);

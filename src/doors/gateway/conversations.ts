@@ -3,6 +3,8 @@
 import { createHash } from "node:crypto";
 import type { OpenRequest } from "../../agent/open-request.ts";
 import type { OpenAgent } from "../../agent/opened.ts";
+import { keyOf } from "../../goals/keeper.ts";
+import { parseGoal } from "../../goals/state.ts";
 import type { Config } from "../../home/config/schema.ts";
 import type { Logger } from "../../home/log.ts";
 import type { Clock } from "../../kit/clock.ts";
@@ -172,7 +174,7 @@ export class Conversations {
     for (const entry of await routes.all()) {
       if (entry.expiry_finalized || !entry.origin || this.#isBusy(entry.session_key)) continue;
       const reason = resetDue(entry, resetPolicy(config, entry.origin), now);
-      if (reason === null || reason === "suspended") continue;
+      if (reason === null || reason === "suspended" || (await this.#hasGoal(entry))) continue;
       try {
         await this.#inTurn(entry.session_key, async () => {
           await this.#close(entry.session_key, reason);
@@ -221,7 +223,8 @@ export class Conversations {
       return { entry, note: isFirst ? this.#introduction(source.platform) : null };
     }
     const isBusy = this.#isBusy(key);
-    const reason = isBusy ? null : resetDue(known, resetPolicy(config, source), new Date(clock.now()));
+    const due = isBusy ? null : resetDue(known, resetPolicy(config, source), new Date(clock.now()));
+    const reason = due !== "suspended" && due !== null && (await this.#hasGoal(known)) ? null : due;
     if (reason === null) {
       const entry = { ...known, origin: { ...known.origin, ...source }, updated_at: localIso(clock.now()) };
       return { entry, note: null };
@@ -256,6 +259,11 @@ export class Conversations {
   #isBusy(key: string): boolean {
     const warm = this.#warm.get(key);
     return warm !== undefined && (warm.users > 0 || warm.opened.processes.running > 0);
+  }
+
+  /** Work on a goal goes on, whatever the hour. */
+  async #hasGoal({ session_id: id }: ChatEntry): Promise<boolean> {
+    return parseGoal(await this.#options.store.getMeta(keyOf(id)))?.status === "active";
   }
 
   async #open(key: string, entry: ChatEntry, place: ChatPlace): Promise<{ warm: Warm; was: string | null }> {

@@ -162,10 +162,7 @@ export class Desk {
     const rows = await this.#ports.work.stillWaiting(known.map(({ id }) => id));
     const looked = new Set(known.map(({ id }) => id));
     const meanwhile = (this.#waiting.get(key) ?? []).filter(({ id }) => !looked.has(id));
-    // Goals come after everything that people said.
-    const ordered = [...rows, ...meanwhile].sort(
-      (a, b) => Number(a.kind === "goal") - Number(b.kind === "goal") || a.id - b.id,
-    );
+    const ordered = [...rows, ...meanwhile].sort(goalsLast);
     if (ordered.length > 0) this.#waiting.set(key, ordered);
     else this.#waiting.delete(key);
     return ordered;
@@ -239,13 +236,17 @@ export class Desk {
       this.#wakeAt(pause.until);
       return null;
     }
-    const open = rows.filter(({ kind }) => kind !== "command");
+    const open = rows.filter(({ kind }) => kind !== "command").toSorted(goalsLast);
     const begun = open.find((row) => row.messageId !== null && !messageIn(row).observed);
     if (begun) return open.filter(({ messageId }) => messageId === begun.messageId);
-    const group = this.#together(open);
+    // What was overheard waits for a person.
+    const people = open.filter(({ kind, event }) => kind !== "goal" && !(event as QueuedMessage).observed);
+    if (people.length === 0) return open.find(({ kind }) => kind === "goal") ? open.slice(-1) : null;
+    const said = open.filter(({ kind }) => kind !== "goal");
+    const group = this.#together(said);
     const last = group.at(-1);
     if (last === undefined || messageIn(last).observed) return null;
-    if (group.length < open.length || last.kind !== "user") return group;
+    if (group.length < said.length || last.kind !== "user") return group;
     const until = last.receivedAt * 1000 + this.#windowOf(last) * 1000;
     if (until <= this.#clock.now()) return group;
     this.#wakeAt(until);
@@ -288,7 +289,10 @@ export class Desk {
     const turn = new ChatTurn(key, rows, this.#ports);
     const over = turn
       .run()
-      .then((how) => this.#ended(key, how))
+      .then((how) => {
+        this.#ended(key, how);
+        if (how === "ended") this.#ports.goals.turnEnded(turn.ended);
+      })
       .catch((error) => {
         this.#log.error(`a turn of ${key} failed in an unforeseen way; it is tried again`, error);
         this.#ended(key, "later");
@@ -386,6 +390,10 @@ const CUT_MS = 5000;
 /** How often everything that waits is read again. */
 const WHOLE_MS = 2000;
 const MOST_CHATS = 10_000;
+
+/** Goals come after everything that people said. */
+const goalsLast = (one: InboxRow, other: InboxRow) =>
+  Number(one.kind === "goal") - Number(other.kind === "goal") || one.id - other.id;
 
 const messageIn = ({ event }: InboxRow) => event as QueuedMessage; // written by us
 

@@ -11,6 +11,7 @@ import { Conversations } from "./conversations.ts";
 import { type CronState, type GatewayCron, openGatewayCron } from "./cron.ts";
 import { Desk } from "./desk.ts";
 import type { Ending } from "./ending.ts";
+import { ChatGoals } from "./goals.ts";
 import { ChatHooks } from "./hooks.ts";
 import { Inbound } from "./inbound.ts";
 import { lockBot, noteRestart, stateDirOf } from "./instance.ts";
@@ -74,6 +75,7 @@ class Gateway {
   readonly #questions: Questions;
   readonly #inbound: Inbound;
   readonly #desk: Desk;
+  readonly #goals: ChatGoals;
   readonly #sender: Sender;
   readonly #commands: CommandDesk;
   readonly #hooks: ChatHooks;
@@ -153,8 +155,15 @@ class Gateway {
       wake: (platform) => this.#wake(platform),
     });
     const files = chatFiles(home, clock);
+    this.#goals = new ChatGoals({
+      ...{ settings, store, work, routes, conversations: this.#conversations, clock, log },
+      bot: (platform) => this.#bot(platform),
+      wake: (platform) => this.#wake(platform),
+      look: () => this.#desk.look(),
+    });
     const ports: TurnPorts = {
       ...{ settings, work, store, routes, conversations: this.#conversations, questions: this.#questions, clock, log },
+      goals: this.#goals,
       readInput: (messages, options) =>
         readUserInput(messages, { home, clock, log, isOurs: (message) => this.#isOurs(message), ...options }),
       download: files.download,
@@ -228,6 +237,7 @@ class Gateway {
     this.#hooks.fire("gateway:startup", { platforms: connected });
     await this.#notices.back();
     this.#desk.open(this.#commands);
+    void this.#goals.start().catch((error) => home.log.child("gateway").warn("goals could not be resumed", error));
     void this.#watch("expiry", ["expiry_first", "expiry_every"], () => this.#conversations.expire());
     void this.#watch("idle agents", ["expiry_every", "expiry_every"], () => this.#conversations.sweep());
     void this.#watch("sessions.json", ["directory", "directory"], () => this.#routes.mirror());
@@ -338,6 +348,7 @@ class Gateway {
   async #close(): Promise<void> {
     this.#over.abort();
     await this.#background.close();
+    await this.#goals.close();
     await this.#conversations.close();
     await Promise.all([...this.#links.values()].map((link) => link.stop()));
     await this.#routes.mirror({ now: true });

@@ -163,7 +163,7 @@ export class CommandDesk {
     conversation: OpenAgent,
     said: string[],
   ): Promise<CommandContext> {
-    const { settings, store, clock, conversations, work, questions } = this.#ports;
+    const { settings, store, clock, conversations, work, questions, goals } = this.#ports;
     const { source } = message;
     const desk = this.#desk;
     const listed = this.#listed;
@@ -233,6 +233,9 @@ export class CommandDesk {
           .map((command) => chatHelpLine(command, word))
           .join("\n"),
       skillCommands: () => menuSkills(ctx, this.#known),
+      get goals() {
+        return goals.of(key, present, message);
+      },
       background: {
         get running() {
           return controls.background.running(key);

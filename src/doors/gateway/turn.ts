@@ -13,6 +13,7 @@ import { withReferences } from "../typed-input.ts";
 import { type ChatSource, isShared } from "./chat.ts";
 import type { ChatMessage } from "./contract.ts";
 import type { Borrowed, Conversations } from "./conversations.ts";
+import type { ChatGoals } from "./goals.ts";
 import type { AskedPlace, Questions } from "./questions.ts";
 import { type Bot, type QueuedMessage, Reply, type ReplyPorts } from "./reply.ts";
 import { type ChatEntry, localIso, type Routes } from "./routes.ts";
@@ -35,6 +36,7 @@ export interface TurnPorts extends ReplyPorts {
   readonly routes: Routes;
   readonly conversations: Conversations;
   readonly questions: Questions;
+  readonly goals: ChatGoals;
   /** What was written, with its files, as the model gets it; `outside`: whose text besides the sender's is in it. */
   readInput(
     messages: readonly QueuedMessage[],
@@ -64,6 +66,7 @@ export class ChatTurn {
   readonly #joined: InboxRow[] = [];
   #why: Interruption | null = null;
   #borrowed: Borrowed | null = null;
+  #outcome: TurnOutcome | null = null;
   readonly #reply: Reply;
   #finished = false;
 
@@ -85,6 +88,12 @@ export class ChatTurn {
 
   get conversation(): OpenAgent | null {
     return this.#borrowed?.conversation ?? null;
+  }
+
+  /** For the goal of the conversation, when the turn is over. */
+  get ended() {
+    const { key, conversation } = this;
+    return { key, conversation, message: this.#last, outcome: this.#outcome, why: this.#why };
   }
 
   /** Its answer is stored: from here on it can no longer be stopped. */
@@ -174,7 +183,11 @@ export class ChatTurn {
   }
 
   /** Rows and what is said about them, in one step. */
-  async #settle(outcome: "refused" | "dead" | "told" | "failed", text?: string, entry?: ChatEntry): Promise<void> {
+  async #settle(
+    outcome: "refused" | "dead" | "told" | "failed" | "superseded",
+    text?: string,
+    entry?: ChatEntry,
+  ): Promise<void> {
     const { work, routes } = this.#ports;
     const ids = this.rows.map(({ id }) => id);
     const outbox = text === undefined ? [] : this.#reply.parts([{ type: "text", text: said(text), important: true }]);
@@ -186,20 +199,28 @@ export class ChatTurn {
   // --- the turn
 
   async #play({ conversation, entry, notices, note }: Borrowed): Promise<"ended" | "later"> {
-    const { settings, event, log } = this.#ports;
+    const { settings, event, log, goals } = this.#ports;
     const { agent } = conversation;
     await this.#reply.tell(notices);
     if (this.#why === null) await this.#keepWithin(conversation, entry);
     const isBegun = this.rows[0]?.messageId != null;
-    const read = await this.#ports.readInput(this.#messages, {
-      shared: this.place.shared,
-      foreign: this.#bot.entry.foreignText === true,
-      conversation,
-    });
+    const isGoal = this.rows[0]?.kind === "goal";
+    if (isGoal && !isBegun && !(await goals.isWanted(conversation))) {
+      await this.#settle("superseded");
+      return "ended";
+    }
+    await goals.turnBegins(this.key, conversation, this.#last);
+    const read = isGoal
+      ? { text: this.#last.text, outside: [] }
+      : await this.#ports.readInput(this.#messages, {
+          shared: this.place.shared,
+          foreign: this.#bot.entry.foreignText === true,
+          conversation,
+        });
     await agent.readOutside(read.outside);
     const notes = [note, ...this.#lateNotes(), read.note].filter((one): one is string => !!one);
     const told = { note: (text: string) => log.debug(text), warn: (text: string) => void this.#reply.tell([text]) };
-    const said = { ...read, from: "person" as const };
+    const said: UserInput = { ...read, from: isGoal ? "synthetic" : "person" };
     // What a chat may point at is a setting; by default nothing.
     const referred = isBegun ? said : await withReferences(said, conversation, told);
     if (referred === null) {
@@ -212,18 +233,18 @@ export class ChatTurn {
     const facts = this.#facts(agent.sessionId);
     event("agent:start", facts);
     void this.#watch(conversation, watch.signal);
-    let outcome: TurnOutcome | null = null;
     try {
       const options = { record: this.#record(conversation, entry), ...(isBegun ? { continues: CUT_OFF } : {}) };
       // It may have been stopped while it was being prepared.
       if (this.#why !== null) queueMicrotask(() => agent.interrupt(REASONS[this.#why ?? "stop"]));
       for await (const one of agent.run(input, options)) {
         if (this.#why !== null && one.type === "turn_start") agent.interrupt(REASONS[this.#why]);
-        if (one.type === "done") outcome = one.outcome;
+        if (one.type === "done") this.#outcome = one.outcome;
         else this.#show(one, facts);
       }
     } finally {
       watch.abort();
+      const outcome: TurnOutcome | null = this.#outcome;
       const how = this.#finished
         ? outcome?.failed
           ? "failed"
@@ -233,6 +254,7 @@ export class ChatTurn {
         : "stopped";
       await this.#reply.close(how);
     }
+    const outcome: TurnOutcome | null = this.#outcome;
     event("agent:end", { ...facts, response: brief(outcome?.finalText ?? "", 500) });
     if (this.#finished) await this.#reply.wake();
     if (outcome?.compressionExhausted) await this.#startOver(settings.home.redact(outcome.error ?? ""));

@@ -9,6 +9,7 @@ import type { SessionListItem } from "../../sessions/store.ts";
 import type { Theme } from "../terminal-text.ts";
 import type { ChatRequest, ResumeRequest } from "../typed-input.ts";
 import type { Attachments } from "./attachments.ts";
+import type { TerminalGoals } from "./goals.ts";
 import type { InputLine } from "./input-line.ts";
 import { keyHelp } from "./keys.ts";
 import type { Questions } from "./questions.ts";
@@ -26,6 +27,7 @@ export interface SurfaceParts {
   readonly turns: Turns;
   conversation(): OpenAgent;
   readonly background: BackgroundTasks;
+  readonly goals: TerminalGoals;
   /** The list that numbers of `/resume N` refer to. */
   lastListed: readonly SessionListItem[];
   warn(text: string): void;
@@ -97,6 +99,9 @@ export function commandContext(parts: SurfaceParts): CommandContext {
     resumeSession: (id) => parts.switchTo({ name: id }),
     commands: () => parts.help(),
     skillCommands: () => parts.skillCommands(),
+    get goals() {
+      return parts.goals.present;
+    },
     background: {
       get running() {
         return parts.background.running;

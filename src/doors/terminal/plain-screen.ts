@@ -21,6 +21,7 @@ import { plainMarkdown } from "../plain-markdown.ts";
 import { printable, revealed, wrapColumns } from "../terminal-text.ts";
 import { type ChatRequest, type ResumeRequest, withReferences } from "../typed-input.ts";
 import { sayGoodbye } from "./farewell.ts";
+import { TerminalGoals } from "./goals.ts";
 import { CtrlC } from "./keys.ts";
 import { watchProcess } from "./status.ts";
 import { Turns } from "./turns.ts";
@@ -40,6 +41,7 @@ class PlainScreen {
   readonly #leftBehind = new Set<Agent>();
   readonly #ctrlC = new CtrlC();
   readonly #surface: DispatchSurface;
+  readonly #goals: TerminalGoals;
   #conversation: OpenAgent | null = null;
   #lines: Interface | null = null;
   /** Questions that wait; the first one gets the next line. Null: it was cancelled. */
@@ -50,6 +52,8 @@ class PlainScreen {
   constructor(request: ChatRequest) {
     this.#request = request;
     this.#startedAt = request.clock.now();
+    const page = { info: (text: string) => this.#say(text), warn: (text: string) => this.#warn(text) };
+    this.#goals = new TerminalGoals(request, () => this.#turns, page);
     this.#turns = new Turns({
       speaker: () => this.#speaker(),
       busyMode: () => request.home.config().display.busy_input_mode,
@@ -57,6 +61,7 @@ class PlainScreen {
       onChange: () => undefined,
       onError: (error) => this.#warn(messageOf(error)),
       onUnsent: () => this.#say(t("Nothing was sent.")),
+      goals: this.#goals,
     });
     this.#background = new BackgroundTasks({
       clock: request.clock,
@@ -118,6 +123,7 @@ class PlainScreen {
     for (const note of conversation.notes) this.#say(note);
     const { resumed, history } = conversation;
     if (resumed) this.#say(`resumed ${resumed.title ?? resumed.id}, ${plural(history.length, "message")}`);
+    await this.#goals.begin(conversation);
     void this.#readNotices(conversation);
     return conversation;
   }
@@ -318,6 +324,9 @@ class PlainScreen {
       },
       resumeSession: async (id) => void (await this.#open({ name: id })),
       commands: () => helpText(commands().all()),
+      get goals() {
+        return self.#goals.present;
+      },
       skillCommands: async () =>
         (await import("../../commands/skills.ts")).menuSkills(
           { conversation: this.#ready(), platform: request.platform },

@@ -16,7 +16,8 @@ import { Attachments } from "./attachments.ts";
 import { Attention } from "./attention.ts";
 import { commandContext, type SurfaceParts } from "./command-surface.ts";
 import { type Completing, Completion, completionSources, skillCommands } from "./completion.ts";
-import { type GoodbyeParts, lastLook, sayGoodbye, tellCrash } from "./farewell.ts";
+import { lastLook, sayGoodbye, tellCrash } from "./farewell.ts";
+import { TerminalGoals } from "./goals.ts";
 import { InputLine } from "./input-line.ts";
 import { KeyActions } from "./keys.ts";
 import { firstTimeHint, greet, Header, type HintName, introduce, tellUpdate } from "./opening.ts";
@@ -55,6 +56,7 @@ class Screen {
   readonly #shell: ShellLines;
   readonly #attachments: Attachments;
   readonly #turns: Turns;
+  readonly #goals: TerminalGoals;
   readonly #activity: Activity;
   readonly #work: WorkView;
   readonly #status: Status;
@@ -131,7 +133,9 @@ class Screen {
       now,
       onChange: () => this.#refresh(),
     });
+    this.#goals = new TerminalGoals(request, () => this.#turns, this.#transcript);
     this.#turns = new Turns({
+      goals: this.#goals,
       speaker: () => this.#speaker(),
       busyMode: () => config().display.busy_input_mode,
       onEvent: (event) => this.#onEvent(event),
@@ -203,7 +207,10 @@ class Screen {
     const second = setInterval(() => this.#refresh(), 1000);
     const unwatch = watchProcess({
       onSignal: (code) => this.#leave(code),
-      onCrash: (error) => this.#crash(error),
+      onCrash: async (error) => {
+        this.#release();
+        await tellCrash(this.#request.home, error);
+      },
     });
     let code = 1;
     try {
@@ -214,7 +221,13 @@ class Screen {
       clearInterval(second);
       await Promise.all([this.#terminal.settled(), this.#skin.settled()]);
       this.#release();
-      if (this.#conversation) await sayGoodbye(this.#conversation, code, this.#goodbye());
+      if (this.#conversation)
+        await sayGoodbye(this.#conversation, code, {
+          ...{ home: this.#request.home, leftBehind: this.#leftBehind, word: this.#theme.look.goodbye },
+          startedAt: this.#header.startedAt,
+          now: () => this.#request.clock.now(),
+          settled: () => Promise.all([this.#turns.idle(), this.#background.close()]),
+        });
       unwatch();
     }
   }
@@ -268,6 +281,7 @@ class Screen {
     this.#work.begin(conversation.history);
     await this.#header.show(conversation, () => this.#refresh());
     introduce(conversation, this.#transcript, this.#request.home.config().display);
+    await this.#goals.begin(conversation);
     void this.#readNotices(conversation);
     return conversation;
   }
@@ -382,6 +396,7 @@ class Screen {
       attachments: this.#attachments,
       turns: this.#turns,
       background: this.#background,
+      goals: this.#goals,
       conversation: () => this.#ready(),
       lastListed: [],
       warn: (text) => this.#warn(text),
@@ -431,6 +446,7 @@ class Screen {
   }
 
   #leave(code: number): void {
+    this.#goals.close();
     this.#turns.dropQueue();
     this.#shell.stop();
     this.#conversation?.agent.interrupt("the screen was closed");
@@ -453,22 +469,6 @@ class Screen {
   #reclaim(): void {
     this.#tui.start();
     this.#tui.requestRender(true);
-  }
-
-  #goodbye(): GoodbyeParts {
-    return {
-      home: this.#request.home,
-      leftBehind: this.#leftBehind,
-      startedAt: this.#header.startedAt,
-      word: this.#theme.look.goodbye,
-      now: () => this.#request.clock.now(),
-      settled: () => Promise.all([this.#turns.idle(), this.#background.close()]),
-    };
-  }
-
-  async #crash(error: unknown): Promise<void> {
-    this.#release();
-    await tellCrash(this.#request.home, error);
   }
 
   #prompt(): string {

@@ -1,5 +1,5 @@
 // Runs turns one after another and decides what a message means while one is running.
-import type { AgentEvent } from "../../agent/events.ts";
+import type { AgentEvent, TurnOutcome } from "../../agent/events.ts";
 import type { UserInput } from "../../llm/messages.ts";
 import { carriesPictures } from "../typed-input.ts";
 
@@ -23,6 +23,16 @@ interface TurnsOptions {
   onError(error: unknown): void;
   /** The turn ended before it began: the message is the user's again. */
   onUnsent(input: UserInput): void;
+  /** The standing goal of the conversation. */
+  readonly goals?: GoalTurns;
+}
+
+/** What a goal hears of turns, and what it gives. */
+interface GoalTurns {
+  turnBegins(): void;
+  turnEnded(outcome: TurnOutcome): void;
+  /** What the agent is told next; null when the goal wants no further turn. */
+  nextText(): Promise<string | null>;
 }
 
 export class Turns {
@@ -31,6 +41,9 @@ export class Turns {
   /** The message that interrupted the running turn; further ones join it. */
   #interrupting: UserInput | null = null;
   #running: Promise<void> | null = null;
+  #isPlaying = false;
+  /** The goal has a turn coming, after everything that waits. */
+  #goalWaits = false;
   #held: UserInput | null = null;
 
   constructor(options: TurnsOptions) {
@@ -39,6 +52,11 @@ export class Turns {
 
   get busy(): boolean {
     return this.#running !== null;
+  }
+
+  /** A turn is being played, or somebody's message waits for its own. */
+  get isTaken(): boolean {
+    return this.#isPlaying || this.#waiting.length > 0;
   }
 
   get waiting(): readonly string[] {
@@ -72,6 +90,12 @@ export class Turns {
   /** Waits its turn, whatever the mode. */
   queue(input: UserInput): void {
     this.#enqueue(input);
+  }
+
+  /** The goal wants its next turn, or none any more. */
+  continueGoal(wanted: boolean): void {
+    this.#goalWaits = wanted;
+    if (wanted) this.#start();
   }
 
   /** Takes the newest waiting message back, to be changed; null when none waits. */
@@ -120,6 +144,7 @@ export class Turns {
   dropQueue(): number {
     const dropped = this.#waiting.length;
     this.#waiting = [];
+    this.#goalWaits = false;
     this.#interrupting = null;
     this.#options.onChange();
     return dropped;
@@ -143,6 +168,10 @@ export class Turns {
   #enqueue(input: UserInput): void {
     this.#waiting.push(input);
     this.#options.onChange();
+    this.#start();
+  }
+
+  #start(): void {
     this.#running ??= this.#drain().finally(() => {
       this.#running = null;
       this.#options.onChange();
@@ -150,9 +179,15 @@ export class Turns {
   }
 
   async #drain(): Promise<void> {
-    for (let next = this.#waiting.shift(); next; next = this.#waiting.shift()) {
+    const { goals } = this.#options;
+    for (;;) {
+      const next = this.#waiting.shift() ?? (await this.#goalTurn());
+      if (next === undefined) return;
       this.#interrupting = null;
+      this.#isPlaying = true;
+      goals?.turnBegins();
       this.#options.onChange();
+      let outcome: TurnOutcome | null = null;
       try {
         let begun = false;
         for await (const event of this.#options.speaker().run(next)) {
@@ -161,6 +196,7 @@ export class Turns {
           else if (event.type === "status" && event.kind === "waiting") this.#held = next;
           this.#options.onEvent(event);
           if (event.type !== "done") continue;
+          outcome = event.outcome;
           if (event.outcome.unsent) this.#handBack(next);
           if (event.outcome.pendingSteer) this.#waiting.unshift({ text: event.outcome.pendingSteer });
         }
@@ -168,8 +204,24 @@ export class Turns {
         this.#options.onError(error);
       } finally {
         this.#held = null;
+        this.#isPlaying = false;
       }
+      if (outcome) goals?.turnEnded(outcome);
     }
+  }
+
+  /** What was said while the goal was looked at comes first. */
+  async #goalTurn(): Promise<UserInput | undefined> {
+    if (!this.#goalWaits) return undefined;
+    const text = (await this.#options.goals?.nextText()) ?? null;
+    const said = this.#waiting.shift();
+    // It may have been dropped meanwhile.
+    if (said || text === null || !this.#goalWaits) {
+      if (text === null) this.#goalWaits = false;
+      return said;
+    }
+    this.#goalWaits = false;
+    return { text, from: "synthetic" };
   }
 
   /** What interrupted it goes out with it; otherwise the user decides. */

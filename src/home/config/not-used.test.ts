@@ -34,7 +34,7 @@ function withoutTexts(source: string): string {
 
 /** Sections that are handed on whole, to code that does not name them: what reads their settings there. */
 const handedOn: readonly (readonly [path: RegExp, reader: string])[] = [
-  [/^budget\.\w+\.(?:usd|tokens)$/, "caps[scope].tokens"],
+  [/^budget\.\w+\.(?:usd|tokens)$/, "capOf(caps, scope).tokens"],
   [/^web\.\w+\.base_url$/, "config.web[name]"],
   [/^context_references\.remote$/, "settings.remote ||"],
   [/^display\.user_message_preview\.(?:first|last)_lines$/, "shown.first_lines + shown.last_lines"],

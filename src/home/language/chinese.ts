@@ -387,6 +387,53 @@ const COMMAND_LINE = {
   "hermes: stdin is empty; no prompt to send.": "hermes：标准输入为空，没有可问的内容。",
 } as const;
 
+const GOALS = {
+  "set a goal that the agent works on over several turns": "设定一个目标，智能体会分多轮完成它",
+  "add something that the goal requires too, or list and remove it": "为目标增加一项要求，或列出、移除它",
+  "Goals need a conversation that stays open: start hermes, or use a chat.":
+    "目标需要保持打开的对话：启动 hermes，或使用聊天。",
+  "No goal is set. /goal <text> sets one.": "没有设定目标。/goal <文字> 可设定。",
+  "⊙ Goal set, up to {turns} turns. /goal pause stops it after the turn, /goal shows where it is.":
+    "⊙ 目标已设定，最多 {turns} 轮。/goal pause 在本轮后暂停，/goal 显示进度。",
+  "⊙ Goal active ({facts}): {goal}": "⊙ 目标进行中（{facts}）：{goal}",
+  "✓ Goal achieved ({facts}): {goal}": "✓ 目标已达成（{facts}）：{goal}",
+  "⏸ Goal paused, {reason} ({facts}): {goal}": "⏸ 目标已暂停，{reason}（{facts}）：{goal}",
+  "⏳ Goal parked {why} ({facts}): {goal}": "⏳ 目标等待中，{why}（{facts}）：{goal}",
+  "⏳ Goal parked {why}.": "⏳ 目标等待中，{why}。",
+  "↻ Continuing toward goal ({turns}): {reason}": "↻ 继续完成目标（{turns}）：{reason}",
+  "✓ Goal achieved: {reason}": "✓ 目标已达成：{reason}",
+  "⏸ Goal paused — {turns} turns used. {reason}. /goal resume continues, /goal clear drops it.":
+    "⏸ 目标已暂停，已用 {turns} 轮。{reason}。/goal resume 继续，/goal clear 放弃。",
+  "⏸ Goal paused. /goal resume continues, /goal clear drops it.": "⏸ 目标已暂停。/goal resume 继续，/goal clear 放弃。",
+  "{turns} turns": "{turns} 轮",
+  contract: "约定",
+  "by you": "由你暂停",
+  "for another {time}": "还要等 {time}",
+  "until process {id} ends": "直到进程 {id} 结束",
+  "until {id} ends or prints what it waits for": "直到 {id} 结束或输出所等的内容",
+  "since {time}": "已等 {time}",
+  "the wait is over": "等待结束",
+  resumed: "已恢复",
+  "no longer waiting": "不再等待",
+  "Goal cleared.": "目标已清除。",
+  "The goal is paused already. /goal resume continues.": "目标已经暂停。/goal resume 继续。",
+  "The goal is active already.": "目标已在进行中。",
+  "The goal is paused. /goal resume continues.": "目标已暂停。/goal resume 继续。",
+  "The goal was achieved: {goal}. /goal <text> sets it, or another one, again.":
+    "目标已达成：{goal}。/goal <文字> 可再次设定它或另一个目标。",
+  "The goal was changed elsewhere at the same time. Try again.": "目标同时在别处被更改。请重试。",
+  "A turn is running.": "一轮正在进行。",
+  "A goal is not set during a turn. Stop the turn first with /stop.": "一轮进行中不能设定目标。请先用 /stop 停止。",
+  "--max takes a number of turns, 1 or more.": "--max 需要不小于 1 的轮数。",
+  "/goal draft needs a text: /goal draft <text>": "/goal draft 需要文字：/goal draft <文字>",
+  "/goal wait needs a process: /goal wait <pid> [reason]": "/goal wait 需要进程：/goal wait <pid> [原因]",
+  "No contract could be drafted; the goal is set as you wrote it.": "未能拟定约定；目标按你所写设定。",
+  "No subgoals. /subgoal <text> adds one.": "没有子目标。/subgoal <文字> 可添加。",
+  "/subgoal remove needs a number: /subgoal remove N. /subgoal lists them.":
+    "/subgoal remove 需要编号：/subgoal remove N。/subgoal 列出它们。",
+  "There is no subgoal {number}. /subgoal lists them.": "没有子目标 {number}。/subgoal 列出它们。",
+} as const;
+
 export const CHINESE: Catalogue = {
   ...SCREEN,
   ...APPROVALS,
@@ -394,6 +441,7 @@ export const CHINESE: Catalogue = {
   ...KEYS,
   ...TIPS,
   ...REPLIES,
+  ...GOALS,
   ...COMMAND_LINE,
   ...CHINESE_CHATS,
   ...CHINESE_CRON,

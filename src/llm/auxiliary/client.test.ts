@@ -227,12 +227,12 @@ test("an answer that is only reasoning counts as its text", async () => {
   assert.equal((await call()).text, "the thought");
 });
 
-test("a budget that forbids the call is like nobody to ask; no other model is tried", async () => {
+test("a budget that forbids the call says so; no other model is tried", async () => {
   const { call, asked } = rig({
     steps: [{ error: { code: "budget_exceeded", message: "the day's budget is used up" } }],
     keys: ["deepseek"],
   });
-  await assert.rejects(call(), (error) => error instanceof AuxiliaryError && error.kind === "no_provider");
+  await assert.rejects(call(), (error) => error instanceof AuxiliaryError && error.kind === "over_budget");
   assert.equal(asked().length, 1);
 });
 

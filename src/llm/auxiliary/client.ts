@@ -82,7 +82,7 @@ class Auxiliary implements AuxiliaryClient {
       if (attempt.type === "interrupted") throw new AuxiliaryError("aborted", "interrupted");
       if (attempt.type === "answer") return answerOf(attempt, target);
       failure = this.#explain(call.task, attempt, target);
-      if (failure.kind === "no_provider") break;
+      if (failure.kind === "over_budget") break;
       if (attempt.classified.reason === "rate_limit" && !auto) break;
     }
     throw failure ?? new AuxiliaryError("no_provider", noProvider(call.task));
@@ -173,7 +173,7 @@ class Auxiliary implements AuxiliaryClient {
   }
 
   #request(call: AuxCall, target: Target): ModelRequest {
-    const { task, messages, tools = [], maxTokens, temperature, sessionId, like } = call;
+    const { task, messages, tools = [], maxTokens, temperature, answerSchema, sessionId, like } = call;
     const settings = this.#ports.config().auxiliary[task];
     const seconds = call.timeout ?? settings.timeout;
     return {
@@ -182,6 +182,7 @@ class Auxiliary implements AuxiliaryClient {
       tools,
       maxTokens,
       temperature,
+      answerSchema,
       sessionId: sessionId ?? undefined,
       limits: seconds > 0 ? { totalMs: seconds * 1000 } : undefined,
       ...like,
@@ -192,7 +193,7 @@ class Auxiliary implements AuxiliaryClient {
   #explain(task: AuxTask, { classified }: Extract<Attempt, { type: "failed" }>, target: Target): AuxiliaryError {
     const { reason } = classified;
     const line = `${target.model}: ${failureLine(classified, target.apiKey)}`;
-    if (reason === "budget_exceeded") return new AuxiliaryError("no_provider", classified.message);
+    if (reason === "budget_exceeded") return new AuxiliaryError("over_budget", classified.message);
     const unreachable = reason === "timeout" && classified.statusCode === undefined;
     if (reason === "billing" || unreachable) {
       this.#unhealthy.set(destinationOf(target), this.#ports.clock.now() + UNHEALTHY_MS);

@@ -29,6 +29,8 @@ export interface AuxCall {
   readonly maxTokens?: number | undefined;
   readonly temperature?: number | undefined;
   readonly tools?: readonly ToolDefinition[] | undefined;
+  /** The JSON that is wanted. Hosts that cannot be held to it are only asked for it in words. */
+  readonly answerSchema?: ModelRequest["answerSchema"];
   /** Seconds; default: the task's own. */
   readonly timeout?: number | undefined;
   readonly signal: AbortSignal;
@@ -71,10 +73,10 @@ export interface AuxiliaryClient {
   ): Promise<AuxChoice | null>;
 }
 
-/** `no_provider`: no model is available, or a budget forbids the call. `overflow`: what was sent does not fit. */
+/** `no_provider`: no model is available. `over_budget`: a spending limit forbids the call. `overflow`: what was sent does not fit. */
 export class AuxiliaryError extends UserError {
   override name = "AuxiliaryError";
-  readonly kind: "no_provider" | "failed" | "overflow" | "aborted";
+  readonly kind: "no_provider" | "over_budget" | "failed" | "overflow" | "aborted";
   constructor(kind: AuxiliaryError["kind"], message: string) {
     super(message);
     this.kind = kind;

@@ -161,6 +161,7 @@ const DROPPABLE = [
   "stream_options",
   "parallel_tool_calls",
   "service_tier",
+  "response_format",
 ] as const;
 
 type DroppableParameter = (typeof DROPPABLE)[number];

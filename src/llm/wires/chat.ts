@@ -8,6 +8,7 @@ import type { ModelError, ModelEvent, ModelRequest, RenderedRequest, Target } fr
 import type { Assembler, Protocol } from "./drive.ts";
 import { closingEvents, cutOff, type FinishedCalls, finishCalls } from "./incoming.ts";
 import {
+  answerFormat,
   boundedCacheKey,
   lowerCased,
   partsOf,
@@ -30,6 +31,7 @@ export function renderChatRequest(request: ModelRequest): RenderedRequest {
   const { profile } = target;
   const maxTokens = request.maxTokens ?? profile.defaultMaxTokens;
   const stream = request.stream !== false;
+  const format = answerFormat(request);
   const body = withCacheKey(
     {
       model: target.model,
@@ -40,6 +42,7 @@ export function renderChatRequest(request: ModelRequest): RenderedRequest {
       ...reasoningFields(request),
       // OpenRouter keeps a conversation with the provider that has its cache.
       ...(request.sessionId && isHost(target.baseUrl, "openrouter.ai") && { session_id: request.sessionId }),
+      ...(format && { response_format: { type: "json_schema", json_schema: format } }),
       ...tierFields(request),
       stream,
       ...(stream && profile.streamUsage && { stream_options: { include_usage: true } }),

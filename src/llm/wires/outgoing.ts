@@ -73,6 +73,12 @@ function hashedKey(text: string): string {
   return `pck_${createHash("sha256").update(text).digest("hex").slice(0, 24)}`;
 }
 
+/** Others refuse what they do not know in words of their own, or take it and do not keep to it. */
+export function answerFormat({ target, answerSchema }: ModelRequest): Json | null {
+  if (!answerSchema || !isHost(target.baseUrl, "api.openai.com", "chatgpt.com")) return null;
+  return { name: "answer", strict: true, schema: answerSchema };
+}
+
 /** OpenAI sells a quicker answer, which its apps call fast; other hosts know other words for it, or none. */
 export function tierFields({ target, serviceTier = "" }: ModelRequest): Json {
   if (serviceTier === "" || !isHost(target.baseUrl, "api.openai.com", "chatgpt.com")) return {};

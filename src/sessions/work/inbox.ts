@@ -3,9 +3,11 @@ import { parseJson } from "../../kit/json.ts";
 import type { StoreCore } from "../core.ts";
 import { assertLease, databaseNow, heldByOther, laneOf, takeLane } from "../lanes.ts";
 import { appendTo } from "../messages.ts";
+import { writeMetaValue } from "../session-values.ts";
 import type { LaneToken } from "../store.ts";
 import type {
   ChangeKind,
+  Consequences,
   Control,
   Cursor,
   Finish,
@@ -193,6 +195,25 @@ export function settleRows(
   for (const part of outbox) promisePart(core, part);
   if (route) writeRoute(core, route.scope, route);
   return rows.map(({ id }) => id);
+}
+
+/** What was only overheard (`observed`) waits without a turn of its own. */
+const BUSY = `SELECT 1 FROM inbox WHERE session_key = ? AND state = 'queued' AND kind IN ('user', 'wake')
+  AND COALESCE(json_extract(event, '$.observed'), 0) = 0 LIMIT 1`;
+
+export function followChange(
+  core: StoreCore,
+  { meta, sessionKey, unlessBusy, withdrawGoals, events = [], outbox = [] }: Consequences,
+): "done" | "changed" | "busy" {
+  if (unlessBusy && core.db.get(BUSY, sessionKey) !== undefined) return "busy";
+  if (!writeMetaValue(core, meta.key, meta.value, meta.expected)) return "changed";
+  if (withdrawGoals) {
+    const where = "WHERE session_key = ? AND state = 'queued' AND kind = 'goal' AND message_id IS NULL";
+    for (const { id } of inboxRows(core, where, sessionKey)) endRow(core, id, "done", "superseded");
+  }
+  acceptEvents(core, events, undefined);
+  for (const part of outbox) promisePart(core, part);
+  return "done";
 }
 
 // Controls, routes, changes.

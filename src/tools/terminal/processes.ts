@@ -38,6 +38,9 @@ export interface TrackedProcess {
   exitCode: number | null;
   finishedAt: number | null;
   notify: boolean;
+  /** Texts whose lines are reported, and whether one was printed. */
+  readonly watch: readonly string[];
+  matched: boolean;
   /** Its end was seen by the model, so no notice is due. */
   consumed: boolean;
   /** Resolves when it has ended; never for one of an earlier run. */
@@ -74,6 +77,8 @@ class ProcessTable {
       exitCode: null,
       finishedAt: null,
       notify: start.notify,
+      watch: start.watch,
+      matched: false,
       consumed: false,
       ended: child.exited.then((code) => this.#finish(tracked, code, ctx)),
     };
@@ -164,6 +169,7 @@ class ProcessTable {
     tracked.child?.onOutput((text) => {
       tracked.output = keepEnd(tracked.output + text, clean);
       const event = tracked.exitCode === null ? watch?.push(stripAnsi(text)) : null;
+      if (event) tracked.matched = true;
       if (event?.type === "match") {
         const more = event.missed > 0 ? ` (${event.missed} more matching lines before this were not shown)` : "";
         say(
@@ -204,6 +210,8 @@ class ProcessTable {
         exitCode: null,
         finishedAt: null,
         notify: false,
+        watch: [],
+        matched: false,
         consumed: true,
         ended: new Promise(() => undefined),
       });

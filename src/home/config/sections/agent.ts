@@ -116,7 +116,9 @@ export const agentSections = {
       }),
     }),
   ),
-  goals: notUsedYet(
-    section("Standing goals.", { max_turns: whole(20, "maximum turns the agent takes on its own for one goal") }),
-  ),
+  goals: section("Standing goals.", {
+    max_turns: whole(20, "maximum turns for one goal; `/goal --max N` sets another for one", { min: 1 }),
+    // As with every cap: one that cannot be read lets nothing through.
+    max_usd: orNull(number(0, "limit for one goal in US dollars; null = no limit", { min: 0, unclear: 0 })),
+  }),
 };

@@ -101,6 +101,10 @@ export const modelSections = {
     web_extract: task(360, "Condenses long web pages."),
     compression: task(120, "Summarises long conversations."),
     skills_hub: notUsedYet(task(30, "Searches for skills.")),
+    goal_judge: section("Judges whether a standing goal is reached.", {
+      ...taskFields(60),
+      max_tokens: whole(4096, "maximum tokens of a verdict; 0 = the default"),
+    }),
     approval: task(30, "Judges commands when `approvals.mode` is smart."),
     mcp: task(30, "Answers sampling requests of MCP servers."),
     title_generation: task(30, "Names conversations."),

@@ -3,7 +3,15 @@ import { textOf } from "../../messages.ts";
 import { hostOf, isHost, joinUrl } from "../../providers/hosts.ts";
 import type { ModelRequest, RenderedRequest, Target } from "../../wire.ts";
 import type { Protocol } from "../drive.ts";
-import { boundedCacheKey, canReason, lowerCased, prepare, promptCacheKey, tierFields } from "../outgoing.ts";
+import {
+  answerFormat,
+  boundedCacheKey,
+  canReason,
+  lowerCased,
+  prepare,
+  promptCacheKey,
+  tierFields,
+} from "../outgoing.ts";
 import { toResponsesInput } from "./items.ts";
 import { ResponsesAssembler } from "./stream.ts";
 
@@ -23,6 +31,7 @@ export function renderResponsesRequest(request: ModelRequest): RenderedRequest {
     .filter((message) => message.role === "system")
     .map((message) => textOf(message.content));
   const stream = request.stream !== false;
+  const format = answerFormat(request);
   const body = withCacheKey(
     {
       model: target.model,
@@ -44,6 +53,7 @@ export function renderResponsesRequest(request: ModelRequest): RenderedRequest {
       }),
       ...reasoningFields(request),
       ...(maxTokens !== undefined && !isHost(target.baseUrl, "chatgpt.com") && { max_output_tokens: maxTokens }),
+      ...(format && { text: { format: { type: "json_schema", ...format } } }),
       ...tierFields(request),
       store: false,
       stream,
