@@ -371,6 +371,7 @@ export class Agent {
       continues: options.continues,
       ...(said.from === "synthetic" ? {} : { pastedKeys: keys }),
     };
+    const served = assembly.working?.();
     const turn = runWithSessionTag(this.sessionId, () => playTurn(this.#conversation, input, parts));
     void turn.then((ended) => {
       // In one step: from here on `steer` refuses, so nothing can slip in between unseen.
@@ -386,6 +387,7 @@ export class Agent {
       for (const held of this.#heldNotices.splice(0)) this.#notices.push(this.#seal(held));
       if (!this.#closing) this.#review.turnEnded(outcome);
       resolve();
+      served?.();
     });
     return running;
   }

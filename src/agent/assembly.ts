@@ -59,6 +59,8 @@ export interface Assembly {
   readonly mode?: Pick<ModeGate, "takeNote" | "refuses">;
   /** How long a question waits for its answer; undefined = for ever. */
   askTimeoutMs?(question: Question, run: RunContext): number | undefined;
+  /** A turn begins; what it returns is called at its end. For processes that go on: they may tidy up while nobody waits. */
+  working?(): () => void;
   /** The user trusts the folder, or the folder of the file. Absent: every folder is trusted. */
   isTrusted?(path: string): boolean;
   /** Rules of a folder that is not trusted are in the prompt: whose they are, in words. Absent or null: there are none. */

@@ -7,6 +7,7 @@ import { writtenRules } from "../home/sandbox-rules.ts";
 import { UserError } from "../kit/errors.ts";
 import { isDirectory, isWithin } from "../kit/files.ts";
 import { lazy } from "../kit/lazy.ts";
+import { working } from "../kit/memory.ts";
 import type { ModelSpec } from "../llm/auxiliary/contract.ts";
 import { learnedWindows } from "../llm/catalogue/context-length.ts";
 import { lazyKeys } from "../llm/keys/ring.ts";
@@ -126,6 +127,7 @@ async function assemble(request: OpenRequest, mcp: ConversationMcp): Promise<Ope
     paths: home.paths,
     config: () => home.config(),
     environment,
+    ...(request.interactive && { working }),
     isTrusted: (path) => trustsText(home, session.cwd, environment, path),
     untrustedRules() {
       if (prompt.contextHashes().length === 0) return null;

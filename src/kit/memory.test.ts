@@ -1,0 +1,52 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+const memory = fileURLToPath(new URL("memory.ts", import.meta.url));
+
+/** In a process of its own: V8's flags stay. */
+function run(code: string): unknown {
+  const script = `import { working } from ${JSON.stringify(memory)};
+    import { getHeapStatistics } from "node:v8";
+    const used = () => getHeapStatistics().used_heap_size;
+    const wait = (ms) => new Promise((done) => setTimeout(done, ms));
+    const litter = () => { for (let at = 0, kept = []; at < 40; at++) kept.push(new Array(1e5).fill(at)); };
+    const until = async (ok) => { for (let at = 0; at < 200 && !ok(); at++) await wait(20); };
+    ${code}`;
+  return JSON.parse(execFileSync(process.execPath, ["--input-type=module", "-e", script], { encoding: "utf8" }));
+}
+
+test("what nothing holds is given back while nobody waits, again and again, and no process is held up for it", () => {
+  const rounds = run(`
+    const rounds = [];
+    for (let round = 0; round < 3; round++) {
+      const served = working();
+      litter();
+      const before = used();
+      served();
+      await until(() => used() < before - 2e7);
+      rounds.push([before, used()]);
+    }
+    console.log(JSON.stringify(rounds));
+    working()();
+  `) as [number, number][];
+  for (const [before, after] of rounds) assert.ok(after < before - 2e7, `${before} then ${after}`);
+  const [first, , last] = rounds.map(([, after]) => after) as [number, number, number];
+  assert.ok(last < first + 5e6, `${first} at first, ${last} at last`);
+});
+
+test("nothing is tidied up while anybody else still waits", () => {
+  const [during, after] = run(`
+    const [one, other] = [working(), working()];
+    litter();
+    const before = used();
+    one();
+    await wait(100);
+    const during = before - used();
+    other();
+    await until(() => used() < before - 2e7);
+    console.log(JSON.stringify([during, before - used()]));
+  `) as [number, number];
+  assert.ok(during < 5e6 && after > 2e7, `${during} bytes while waiting, ${after} bytes then`);
+});
