@@ -34,7 +34,9 @@ describe("plain lines", { skip: tmuxMissing() }, () => {
     await using screen = await TerminalScreen.start([], { home, command, columns: 80, rows: 24 });
     await screen.waitFor(/^>/m);
     await screen.say("run mkdir x && rm -r x");
-    await screen.waitFor(/1\. Run it once[\s\S]+4\. No, don't run it/);
+    await screen.waitFor(
+      /1\. Run it once\n +2\. Allow for this session \(recursive delete\)[\s\S]+4\. No, don't run it/,
+    );
     await screen.say("4");
     await screen.waitFor(/not allowed|refused|denied/i);
     await screen.say("/nosuch");

@@ -165,7 +165,7 @@ test("show prints facts and the transcript, tool results on one line unless aske
   assert.match(missing.err, /No session matches "nobody"/);
 });
 
-test("search prints hits with markers; nothing found ends with code 1 and prints no hit", async (t) => {
+test("search prints hits with markers; nothing found ends with 1, and with --json in an empty list", async (t) => {
   const { store, run } = await sessions(t);
   await store.create({ id: "s1" });
   await store.append("s1", [user("the walrus sings"), assistant("a penguin walrus")]);
@@ -175,8 +175,22 @@ test("search prints hits with markers; nothing found ends with code 1 and prints
   const none = await run(["search", "narwhal"]);
   assert.deepEqual([none.code, none.out], [1, ""]);
   assert.match(none.err, /Nothing found/);
+  const json = await run(["search", "narwhal", "--json"]);
+  assert.deepEqual([json.code, json.out], [0, "[]\n"]);
   const long = await run(["search", "y".repeat(5000)]);
   assert.ok(long.err.length < 100, "a long query is not repeated whole");
+});
+
+test("at a terminal a long hit is wrapped between words, below where it begins", async (t) => {
+  const { store, run } = await sessions(t);
+  await store.create({ id: "s1" });
+  await store.append("s1", [
+    user("the walrus sings of a long way through the ice until the sun is seen again in spring"),
+  ]);
+  const [, first = "", second = ""] = (await run(["search", "walrus"], { keys: [] })).out.split("\n");
+  assert.ok(first.length <= 80 && / \S+$/.test(first), first);
+  assert.match(second, /^ {6,}\S/);
+  assert.equal((await run(["search", "walrus"])).out.split("\n").length, 3, "one line where a program reads");
 });
 
 test("hits stand below their session, and one that has many does not push the others out", async (t) => {

@@ -41,3 +41,17 @@ test("images are named, not shown", () => {
   const stored: HistoryMessage = { role: "user", content: "look\n[screenshot]" };
   assert.deepEqual(recap([stored], { ...limits, userChars: 99 }).entries, [{ who: "user", text: "look [image]" }]);
 });
+
+test("an exchange of tool calls alone is left out where the settings say so", () => {
+  const messages: HistoryMessage[] = [
+    { role: "user", content: "" },
+    {
+      role: "assistant",
+      content: "",
+      tool_calls: [{ id: "c", type: "function", function: { name: "terminal", arguments: "{}" } }],
+    },
+  ];
+  const named = (skipToolOnly: boolean) => recap(messages, { ...limits, skipToolOnly }).entries.map(({ who }) => who);
+  assert.deepEqual(named(true), []);
+  assert.deepEqual(named(false), ["user", "tools"]);
+});

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { AgentEventBody } from "../../agent/events.ts";
 import { makeTheme } from "../terminal-text.ts";
+import { ToolBlock } from "./tool-block.ts";
 import { LiveTail, TodoPanel } from "./work-view.ts";
 
 const theme = makeTheme(false);
@@ -55,4 +56,16 @@ test("the last lines of a running command are shown until it ends", () => {
   assert.equal(tail.render(40).length, 5);
   tail.follow(ended("terminal", "{}"));
   assert.deepEqual(tail.render(40), []);
+});
+
+test("an open call shows the beginning and the end of a long output, and counts what is between", () => {
+  const output = Array.from({ length: 100 }, (_, i) => `line ${i}`).join("\n");
+  const result = JSON.stringify({ output, exit_code: 0 });
+  const look = { theme, detailChars: 40, open: true };
+  const rows = new ToolBlock({ call: call("terminal"), result, ms: 1 }, look).render(60).map((row) => row.trim());
+  const between = rows.findIndex((row) => row.includes("more lines; Ctrl+O shows them"));
+  assert.match(rows[between - 1] ?? "", /line \d+$/);
+  assert.equal(rows.at(-1), "│ line 99");
+  assert.match(rows[between + 1] ?? "", /line 8\d$/);
+  assert.ok(rows.length < 40);
 });
