@@ -188,6 +188,8 @@ export interface RecallOptions {
   readonly sort?: "newest" | "oldest" | null;
   /** Hits come with their neighbours. */
   readonly withContext?: boolean;
+  /** Called again and again while messages are indexed, which is most of them the first time. */
+  readonly onIndexing?: (done: number, total: number) => void;
 }
 
 /** One conversation that answers a question. */
@@ -209,7 +211,13 @@ export interface RecallResult {
   /** Best first. */
   readonly conversations: readonly RecalledConversation[];
   /** The time that the question speaks of; conversations of that time come earlier. Unix seconds, either side may be open. */
-  readonly time?: { readonly phrase: string; readonly from: number | null; readonly to: number | null };
+  readonly time?: {
+    readonly phrase: string;
+    readonly from: number | null;
+    readonly to: number | null;
+    /** Nothing that was found was said then. */
+    readonly empty: boolean;
+  };
   /** Words that nobody ever said, and what they were taken for. */
   readonly readAs?: readonly { readonly typed: string; readonly read: string }[];
   readonly indexRebuild?: SearchResult["indexRebuild"];

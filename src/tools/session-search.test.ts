@@ -206,6 +206,19 @@ test("the tool is registered, short, and refuses an anchor that is no whole numb
   assert.equal(JSON.parse(String(entry.spec.onInvalid?.("around_message_id: not a whole number"))).success, false);
 });
 
+test("that nothing was said in the named time is told, and not when something was", async (t) => {
+  const { store, clock, ask } = await past(t);
+  await store.create({ id: "a" });
+  await store.append("a", [user("the walrus is ill")]);
+  assert.equal((await ask({ query: "is the walrus ill today?" })).message, undefined);
+  clock.ms += 60 * 86_400_000;
+  const found = await ask({ query: "was the walrus ill last week?" });
+  assert.deepEqual(
+    [found.count, found.message],
+    [1, "nothing that matches was said in that time; these are from other times"],
+  );
+});
+
 test("times are told in words, local", () => {
   assert.equal(formatWhen(new Date(2026, 0, 1).getTime() / 1000), "January 01, 2026 at 12:00 AM");
   assert.equal(formatWhen(new Date(2026, 11, 31, 13, 5).getTime() / 1000), "December 31, 2026 at 01:05 PM");

@@ -236,6 +236,9 @@ async function discover(past: Past, query: string, args: SessionSearchArgs): Pro
     results,
     count: results.length,
     sessions_searched: seen.size,
+    ...(found.time?.empty && results.length > 0
+      ? { message: "nothing that matches was said in that time; these are from other times" }
+      : {}),
     ...(results.length === 0 ? { message: "no past conversation matches; try other words" } : {}),
     index_rebuild: found.indexRebuild,
   };

@@ -172,6 +172,9 @@ test("search prints hits with markers; nothing found ends with 1, and with --jso
   const { out } = await run(["search", "walrus", "--sort", "oldest"]);
   assert.match(out, /^s1\n {2}\S+ \S+ {2}user: the >>>walrus<<< sings\n {2}.*assistant: a penguin >>>walrus<<<\n$/);
   assert.equal(JSON.parse((await run(["search", "walrus", "--role", "assistant", "--json"])).out).length, 1);
+  const timed = await run(["search", "walrus on 1999-01-01"]);
+  assert.match(timed.err, /^Time: on 1999-01-01 .*\nNothing that matches was said in that time/);
+  assert.match(timed.out, /walrus/);
   const none = await run(["search", "narwhal"]);
   assert.deepEqual([none.code, none.out], [1, ""]);
   assert.match(none.err, /Nothing found/);

@@ -215,11 +215,14 @@ async function search(ctx: CliContext, query: string, flags: SearchFlags): Promi
     sourceFilter: flags.source === undefined ? undefined : [flags.source],
     roleFilter: flags.role === undefined ? undefined : [flags.role],
     withContext: flags.json === true,
+    onIndexing: indexingLines(ctx),
   });
   if (result.unavailable !== undefined) throw new ExitError(1, result.unavailable);
   if (result.indexRebuild) ctx.io.err(`${result.indexRebuild.note}\n`);
   for (const { typed, read } of result.readAs ?? []) ctx.io.err(`Reading "${briefly(typed)}" as "${read}".\n`);
   if (result.time) ctx.io.err(`Time: ${timeLine(result.time)}\n`);
+  if (result.time?.empty && result.conversations.length > 0)
+    ctx.io.err("Nothing that matches was said in that time. These are from other times:\n");
   if (flags.json) return printJson(ctx, result.conversations.flatMap(hitsJson).slice(0, flags.limit));
   if (result.conversations.length === 0) throw new ExitError(1, `Nothing found for "${briefly(query)}".`);
   for (const { hits, rows, missing } of result.conversations) {
@@ -234,6 +237,18 @@ async function search(ctx: CliContext, query: string, flags: SearchFlags): Promi
     if (rows > SHOWN_HITS) print(ctx, `  ... ${rows - SHOWN_HITS} more in this session`);
     if (missing.length > 0) print(ctx, `  without: ${missing.map(oneLine).join(", ")}`);
   }
+}
+
+const INDEXING_TOLD_MS = 1000;
+
+/** A large store takes seconds the first time. */
+function indexingLines(ctx: CliContext): (done: number, total: number) => void {
+  let told = ctx.clock.now();
+  return (done, total) => {
+    if (ctx.clock.now() - told < INDEXING_TOLD_MS || done >= total) return;
+    told = ctx.clock.now();
+    ctx.io.err(`Indexing messages for search: ${Math.floor((100 * done) / total)} %\n`);
+  };
 }
 
 function timeLine({ phrase, from, to }: NonNullable<Recalled["time"]>): string {

@@ -200,6 +200,20 @@ test("a plain question ranks as in past sessions: forms of words, typing errors,
   assert.deepEqual(file.prepare("SELECT term FROM postings WHERE term LIKE 'lighthous%'").all(), []);
 });
 
+test("of passages with the same words, the one that says them in one sentence comes first", async (t) => {
+  const { open } = await openLocal(t);
+  const old = await open("old");
+  const filler = "Then it rained. We drank tea. Nobody complained about anything at all.";
+  await say(old, "old", `${filler} Okafor has the wrench now. ${filler} Another crate came.`);
+  await say(old, "old", `${filler} Okafor took the crate home. ${filler} The wrench lay about.`);
+  const next = await open("new");
+  for (const [question, first] of [
+    ["did I lend the wrench to Okafor?", /has the wrench/],
+    ["where is the crate of Okafor?", /took the crate/],
+  ] as const)
+    assert.match(String(await recall(next, question)).split("\n\n")[0] ?? "", first, question);
+});
+
 test("passages that an earlier version kept are ranked too", async (t) => {
   const { open, home } = await openLocal(t);
   const old = await open("old");

@@ -4,6 +4,7 @@ import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { countCodePoints, sliceCodePoints, truncateCodePoints } from "../../kit/code-points.ts";
 import { askIndex } from "../../sessions/search/ask.ts";
+import { byNearness } from "../../sessions/search/near.ts";
 import {
   chooseRoute,
   type Expression,
@@ -291,7 +292,8 @@ class Passages {
   ): readonly Passage[] {
     const index = this.#followed();
     const scope = { kinds: new Set(kinds) };
-    const { words, evidence, time } = askIndex(index, question, nowMs, scope);
+    const asked = askIndex(index, question, nowMs, scope);
+    const { words, evidence, time } = asked;
     const texts = index.texts();
     const request = {
       texts,
@@ -302,7 +304,9 @@ class Passages {
     };
     const all = words.filter(isSubject).length;
     const find = this.#db.prepare(`SELECT ${COLUMNS} FROM passages p WHERE p.id = ?`);
-    return rankGroups(request).flatMap(({ place, matched }) => {
+    const read = (ids: readonly number[]) =>
+      new Map(ids.flatMap((id) => find.all(id).map((row): [number, string] => [id, String(row.text)])));
+    return byNearness(rankGroups(request), { texts, asked, read }).flatMap(({ place, matched }) => {
       const has = matched.filter((at) => words[at] && isSubject(words[at])).length;
       if (has === 0 || has / all < least) return [];
       return find.all(texts.id[place] ?? 0) as unknown as Passage[]; // the SELECT list is the type

@@ -49,7 +49,7 @@ function timeOfEvent(
   const [best] = rankGroups({ texts, words: evidenceOf(index, readQuestion(event)), limit: 1, ...scope });
   if (!best || best.place < 0) return null;
   const at = texts.at[best.place] ?? 0;
-  return { phrase, from: relation === "after" ? at : null, to: relation === "before" ? at : null };
+  return { phrase, from: relation === "after" ? at : null, to: relation === "before" ? at : null, guessed: true };
 }
 
 // A word that nobody ever said is often one that was typed wrong.

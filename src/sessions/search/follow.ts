@@ -22,6 +22,9 @@ export const KINDS = { user: 0, assistant: 1, tool: 2, other: 3 } as const;
 export const kindOf = (role: string): number =>
   role === "user" ? KINDS.user : role === "assistant" ? KINDS.assistant : role === "tool" ? KINDS.tool : KINDS.other;
 
+/** How many messages are indexed by now. */
+type Tell = (done: number, total: number) => void;
+
 interface Followed {
   readonly index: TermIndex;
   readonly db: DatabaseSync;
@@ -31,11 +34,11 @@ const opened = new WeakMap<StoreCore, Followed>();
 const running = new WeakMap<StoreCore, Promise<TermIndex>>();
 
 /** The index of a store, level with its messages. One follower of a process at a time. */
-export async function followMessages(core: StoreCore): Promise<TermIndex> {
+export async function followMessages(core: StoreCore, onIndexing?: Tell): Promise<TermIndex> {
   const before = running.get(core);
   const now = (before ?? Promise.resolve()).then(
-    () => follow(core),
-    () => follow(core),
+    () => follow(core, onIndexing),
+    () => follow(core, onIndexing),
   );
   running.set(core, now);
   return await now;
@@ -58,10 +61,10 @@ function closeIndex(core: StoreCore): void {
   if (followed?.db.isOpen) followed.db.close();
 }
 
-async function follow(core: StoreCore): Promise<TermIndex> {
+async function follow(core: StoreCore, onIndexing?: Tell): Promise<TermIndex> {
   const followed = opened.get(core) ?? openIndex(core);
   try {
-    await catchUp(core, followed);
+    await catchUp(core, followed, onIndexing);
     followed.index.refresh();
     return followed.index;
   } catch (error) {
@@ -70,7 +73,7 @@ async function follow(core: StoreCore): Promise<TermIndex> {
     core.log.info("rebuilding the index of past conversations", error);
     closeIndex(core);
     const anew = isDamage(error) ? replaceFile(core) : inMemory(core);
-    await catchUp(core, anew);
+    await catchUp(core, anew, onIndexing);
     anew.index.refresh();
     return anew.index;
   }
@@ -137,7 +140,7 @@ interface Totals {
   readonly words: readonly number[];
 }
 
-async function catchUp(core: StoreCore, followed: Followed): Promise<void> {
+async function catchUp(core: StoreCore, followed: Followed, onIndexing?: Tell): Promise<void> {
   const { index } = followed;
   const before = await core.read(() => readTotals(core));
   const seen = parseTotals(index.note("totals"));
@@ -146,6 +149,8 @@ async function catchUp(core: StoreCore, followed: Followed): Promise<void> {
     if (!fits(core, index)) index.clear();
   });
   let more = true;
+  let done = 0;
+  const total = onIndexing ? countAfter(core, Number(index.note("last") ?? 0)) : 0;
   while (more) {
     const texts: IndexedText[] = [];
     let last = Number(index.note("last") ?? 0);
@@ -155,6 +160,8 @@ async function catchUp(core: StoreCore, followed: Followed): Promise<void> {
       more = step.length === STEP;
       last = step.at(-1)?.id ?? last;
       for (const row of step) texts.push(...asText(core, row));
+      done += step.length;
+      onIndexing?.(done, total);
       if (!more) break;
       await setImmediate();
     }
@@ -167,6 +174,9 @@ async function catchUp(core: StoreCore, followed: Followed): Promise<void> {
     });
   }
 }
+
+const countAfter = (core: StoreCore, id: number) =>
+  core.db.get<{ n: number }>("SELECT count(*) AS n FROM messages WHERE id > ?", id)?.n ?? 0;
 
 /** Whether the index is level with the messages up to its last one; those that are gone are taken out on the way. */
 function fits(core: StoreCore, index: TermIndex): boolean {

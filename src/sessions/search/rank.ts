@@ -39,6 +39,10 @@ export interface RankedGroup {
   readonly place: number;
   /** Indexes of the words that the group, or its title, has. */
   readonly matched: readonly number[];
+  /** What it counts for the time at which it has any of the words. */
+  readonly favour: number;
+  /** Its texts with most of the question, each with the words (by bit) of the texts beside it, and what it counts for its time. */
+  readonly best: readonly { readonly place: number; readonly beside: number; readonly favour: number }[];
 }
 
 // A word that comes again says less each time (K1), and a long conversation has more words by chance (B).
@@ -52,7 +56,7 @@ const PASSAGE = 2;
 const NEIGHBOUR = 0.5;
 const SECOND_NEIGHBOUR = 0.25;
 /** What asks is not what answers: most of all not what somebody asked about the past before. */
-const ASKING = 0.7;
+export const ASKING = 0.7;
 /** A word of the title counts as often as this, and once more as the best passage would. */
 const TITLE_COUNT = 3;
 /** A part of a word that is this large counts as the word when it is told which ones matched. */
@@ -64,8 +68,9 @@ export function rankGroups(request: RankRequest): readonly RankedGroup[] {
   const counted = countedTexts(request);
   const whole = new Float64Array(texts.groups);
   const matched: Uint32Array = new Uint32Array(texts.groups);
-  const { lengths, filled, averageGroup, averageText, here } = measure(texts);
+  const { lengths, filled, averageGroup, averageText, here, words: has } = measure(texts);
   here.fill(0);
+  has.fill(0);
   const counts = new Float64Array(texts.groups);
   for (const [index, word] of words.entries()) {
     const bit = 2 ** Math.min(index, 31);
@@ -103,22 +108,24 @@ export function rankGroups(request: RankRequest): readonly RankedGroup[] {
         if (counted[place] === 0) continue;
         const relative = (texts.length[place] ?? 0) / averageText;
         const says = rareText * (texts.asks[place] === 1 ? ASKING : 1);
+        if (share >= WHOLE_SHARE) has[place] = (has[place] ?? 0) | bit;
         here[place] = (here[place] ?? 0) + says * saturate(times[n] ?? 1, TEXT_K1, TEXT_B, relative);
       }
     }
   }
-  return choose({ request, whole, here, matched, limit });
+  return choose({ request, whole, here, has, matched, limit });
 }
 
 interface Scored {
   readonly request: RankRequest;
   readonly whole: Float64Array;
   readonly here: Float64Array;
+  readonly has: Uint32Array;
   readonly matched: Uint32Array;
   readonly limit: number;
 }
 
-function choose({ request, whole, here, matched, limit }: Scored): readonly RankedGroup[] {
+function choose({ request, whole, here, has, matched, limit }: Scored): readonly RankedGroup[] {
   const { texts, favour, words } = request;
   const best = new Float64Array(texts.groups);
   const bestPlace = new Int32Array(texts.groups).fill(-1);
@@ -129,11 +136,12 @@ function choose({ request, whole, here, matched, limit }: Scored): readonly Rank
     if (whole[group] === 0) continue;
     const at = texts.at[place] ?? 0;
     if (at > (newest[group] ?? 0)) newest[group] = at;
-    if (favour) favoured[group] = Math.max(favoured[group] ?? 1, favour(at));
     const own = here[place] ?? 0;
+    const asThen = favour && (own > 0 || matchedByTitle(request, group)) ? favour(at) : 1;
+    if (asThen > (favoured[group] ?? 1)) favoured[group] = asThen;
     if (bestPlace[group] === -1) bestPlace[group] = place; // a group that was found by its title alone begins at its beginning
     if (own === 0) continue;
-    const passage = own + around(texts, here, place);
+    const passage = asThen * (own + around(texts, here, place));
     if (passage <= (best[group] ?? 0)) continue;
     best[group] = passage;
     bestPlace[group] = place;
@@ -143,18 +151,54 @@ function choose({ request, whole, here, matched, limit }: Scored): readonly Rank
   for (let group = 0; group < texts.groups; group++) {
     const sum = whole[group] ?? 0;
     if (sum === 0) continue;
-    scores[group] = (sum + PASSAGE * (best[group] ?? 0)) * (favoured[group] ?? 1);
+    scores[group] = sum * (favoured[group] ?? 1) + PASSAGE * (best[group] ?? 0);
     found.push(group);
   }
-  return found
+  const chosen = found
     .sort((a, b) => (scores[b] ?? 0) - (scores[a] ?? 0) || (newest[b] ?? 0) - (newest[a] ?? 0) || b - a)
-    .slice(0, limit)
-    .map((group) => ({
-      group,
-      score: scores[group] ?? 0,
-      place: bestPlace[group] ?? -1,
-      matched: words.flatMap((_, index) => ((matched[group] ?? 0) & (2 ** Math.min(index, 31)) ? [index] : [])),
-    }));
+    .slice(0, limit);
+  const places = bestPlaces(request, here, chosen);
+  return chosen.map((group) => ({
+    favour: favoured[group] ?? 1,
+    best: (places.get(group) ?? []).map((place) => ({
+      place,
+      beside: besides(texts, has, place),
+      favour: favour?.(texts.at[place] ?? 0) ?? 1,
+    })),
+    group,
+    score: scores[group] ?? 0,
+    place: bestPlace[group] ?? -1,
+    matched: words.flatMap((_, index) => ((matched[group] ?? 0) & (2 ** Math.min(index, 31)) ? [index] : [])),
+  }));
+}
+
+const LOOKED_AT = 3;
+
+/** Of each group the texts that say most, by themselves. */
+function bestPlaces(
+  { texts, favour }: RankRequest,
+  here: Float64Array,
+  groups: readonly number[],
+): ReadonlyMap<number, readonly number[]> {
+  const best = new Map<number, number[]>(groups.map((group) => [group, []]));
+  const says = (place: number) => (here[place] ?? 0) * (favour?.(texts.at[place] ?? 0) ?? 1);
+  for (let place = 0; place < texts.count; place++) {
+    const list = here[place] === 0 ? undefined : best.get(texts.group[place] ?? 0);
+    if (!list) continue;
+    if (list.length === LOOKED_AT && says(place) <= says(list.at(-1) ?? 0)) continue;
+    if (list.length === LOOKED_AT) list.pop();
+    list.push(place);
+    list.sort((a, b) => says(b) - says(a));
+  }
+  return best;
+}
+
+const matchedByTitle = ({ words }: RankRequest, group: number) => words.some(({ titled }) => titled?.has(group));
+
+function besides(texts: TextTable, has: Uint32Array, place: number): number {
+  const before = texts.previous[place] ?? -1;
+  const after = texts.next[place] ?? -1;
+  return (before < 0 ? 0 : (has[before] ?? 0)) | (after < 0 ? 0 : (has[after] ?? 0));
 }
 
 function around(texts: TextTable, here: Float64Array, place: number): number {
@@ -167,7 +211,7 @@ function around(texts: TextTable, here: Float64Array, place: number): number {
 }
 
 /** Rare words say more. */
-const rare = (holders: number, all: number) => Math.log(1 + (all - holders + 0.5) / (holders + 0.5));
+export const rare = (holders: number, all: number) => Math.log(1 + (all - holders + 0.5) / (holders + 0.5));
 
 const saturate = (count: number, k1: number, b: number, relativeLength: number) =>
   (count * (k1 + 1)) / (count + k1 * (1 - b + b * relativeLength));
@@ -186,6 +230,8 @@ interface Measured {
   readonly lengths: Float64Array;
   /** What each text says, anew for each question: large, and so not made each time. */
   readonly here: Float64Array;
+  /** Which words each text has, by bit. */
+  readonly words: Uint32Array;
   /** Groups that have texts. */
   readonly filled: number;
   readonly averageGroup: number;
@@ -211,6 +257,7 @@ function measure(texts: TextTable): Measured {
   const found = {
     lengths,
     here: new Float64Array(texts.count),
+    words: new Uint32Array(texts.count),
     filled,
     averageGroup: Math.max(1, sum / Math.max(1, filled)),
     averageText: Math.max(1, sum / Math.max(1, spoken)),

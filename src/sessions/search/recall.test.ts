@@ -127,6 +127,72 @@ test("time is part of a question: what was said then comes first, and nothing bu
   assert.deepEqual(await found("这周聊了什么？"), ["later"]);
 });
 
+test("a named time is not outvoted by saying the word more often, nor by having its words", async (t) => {
+  const { store, clock, found } = await past(t, {
+    often: ["the walrus, a walrus, the walrus", "walrus and walrus", assistant("A walrus indeed.")],
+    literal: ["last week we saw a walrus"],
+    titled: ["we spoke about the walrus at length"],
+    meant: ["a walrus slept on the ice while we waited for the boat in the long grey morning"],
+    now: ["nothing of interest"],
+  });
+  await store.setTitle("titled", "Walrus");
+  clock.ms = Date.UTC(2026, 1, 8, 12);
+  assert.equal((await found("what did I say about the walrus last week?"))[0], "meant");
+  assert.equal((await found("walrus last week"))[0], "meant");
+  assert.equal((await found("上周说的walrus"))[0], "meant");
+  const { time } = await store.recall("the walrus last week");
+  assert.equal(time?.empty, false);
+});
+
+test("in a long conversation only what was said in the named time is of that time", async (t) => {
+  const { store, clock, found } = await past(t, {
+    long: ["the walrus is ill, poor walrus"],
+    short: ["a walrus came by"],
+  });
+  await store.append("long", [user("other things altogether")]);
+  clock.ms += DAY;
+  const week = new Date(clock.ms - 11 * DAY);
+  const day = `${week.getFullYear()}-${week.getMonth() + 1}-${week.getDate()}`;
+  assert.equal((await found(`what about the walrus on ${day}?`))[0], "short");
+});
+
+test("it is said when nothing that matches was said in the named time", async (t) => {
+  const { store, clock } = await past(t, { old: ["the walrus is ill"], new: ["nothing of interest"] });
+  clock.ms += 60 * DAY;
+  const { time, conversations } = await store.recall("was the walrus ill last week?");
+  assert.deepEqual([time?.phrase, time?.empty, conversations[0]?.root], ["last week", true, "old"]);
+  assert.equal((await store.recall("what happened last week?")).time?.empty, true);
+});
+
+test("a name and a thing in one sentence come before the same far apart, and before other names", async (t) => {
+  const filler = "Then it rained. We drank tea. Nobody complained about anything at all.";
+  const { found } = await past(t, {
+    together: [`${filler} Okafor took the crate home. ${filler} The wrench lay about.`],
+    apart: [`The wrench lay about. ${filler} ${filler} Okafor took it easy. ${filler}`],
+    other: ["Brennan borrowed the crate", "Brennan borrowed the wrench", assistant("Noted."), "Okafor says hello"],
+    wrench: [`${filler} Okafor has the wrench now. ${filler} Another crate came.`],
+    郑: ["周婷借了投影仪", assistant("好的"), "孙浩说你好"],
+    孙: ["投影仪在孙浩那里，下周还"],
+  });
+  assert.equal((await found("did I lend the wrench to Okafor?"))[0], "wrench");
+  assert.equal((await found("where is the crate of Okafor?"))[0], "together");
+  assert.equal((await found("孙浩借投影仪了吗？"))[0], "孙");
+});
+
+test("how far the first index has come is told", async (t) => {
+  const { store } = await past(t, { many: Array.from({ length: 1200 }, (_, n) => `message ${n}`) });
+  const told: (readonly [done: number, total: number])[] = [];
+  const onIndexing = (done: number, total: number) => void told.push([done, total]);
+  await store.recall("message", { onIndexing });
+  assert.deepEqual(told, [
+    [500, 1200],
+    [1000, 1200],
+    [1200, 1200],
+  ]);
+  await store.recall("message", { onIndexing });
+  assert.equal(told.length, 3);
+});
+
 test("an event is a time too", async (t) => {
   const { store, found } = await past(t, {
     before: ["the kitchen of our flat is yellow"],

@@ -7,12 +7,13 @@ import { escapeLike } from "../titles.ts";
 import { type AskedIndex, askIndex } from "./ask.ts";
 import { intersect } from "./blankless.ts";
 import { followMessages, KINDS, kindOf } from "./follow.ts";
+import { byNearness } from "./near.ts";
 import { hasOperators } from "./query.ts";
 import { type RankedGroup, rankGroups } from "./rank.ts";
 import { type Found, type FoundRows, findRows, readHits } from "./search.ts";
 import { makePassage } from "./snippet.ts";
 import type { TermIndex } from "./term-index.ts";
-import { favourOf, type ReadTimes, type TimeReading } from "./times.ts";
+import { favourOf, isWithin, type ReadTimes, saidWithin, type TimeReading } from "./times.ts";
 import { type AskedWord, isSubject, readText } from "./words.ts";
 
 /** Rows with all the words that are looked at. */
@@ -28,7 +29,7 @@ export async function recallConversations(
   options: RecallOptions,
 ): Promise<RecallResult> {
   const { limit = 10, sort = null } = options;
-  const index = await followMessages(core);
+  const index = await followMessages(core, options.onIndexing);
   const asked = hasOperators(question)
     ? null
     : withTitles(core, index, askIndex(index, question, core.clock.now(), scopeOf(index, options)));
@@ -43,20 +44,47 @@ export async function recallConversations(
   const order = (root: string) => place.get(root) ?? ranked.length;
   if (asked !== null && sort === null) exact.sort((a, b) => order(a.root) - order(b.root));
   const known = new Set(exact.map(({ root }) => root));
-  const drafts: Draft[] = [
-    ...exact.map(({ root, found }) => ({ root, found, relaxed: false, ranked: ranked[order(root)]?.group ?? null })),
-    ...inOrder(ranked.filter(({ root }) => !known.has(root)).slice(0, limit), sort ?? null).map(
-      ({ root, found, group }) => ({ root, found: [found], relaxed: true, ranked: group }),
-    ),
-  ];
+  const literal: Draft[] = exact.map(({ root, found }) => ({
+    ...{ root, found, relaxed: false },
+    ranked: ranked[order(root)]?.group ?? null,
+  }));
+  const others: Draft[] = inOrder(ranked.filter(({ root }) => !known.has(root)).slice(0, limit), sort ?? null).map(
+    ({ root, found, group }) => ({ root, found: [found], relaxed: true, ranked: group }),
+  );
+  const time = asked?.time ?? null;
+  const drafts = time && sort === null ? timelyFirst(literal, others, time, order) : [...literal, ...others];
   const chosen = scheduledLast(core, drafts).slice(0, limit);
   const conversations = await describe(core, chosen, { terms: strict.terms, asked, options });
   return {
     conversations,
     ...(strict.indexRebuild ? { indexRebuild: strict.indexRebuild } : {}),
-    ...(asked?.time ? { time: asked.time } : {}),
+    ...(time
+      ? {
+          time: {
+            phrase: time.phrase,
+            from: time.from,
+            to: time.to,
+            empty: !chosen.some(({ found, ranked }) => reachesInto(time, found, ranked)),
+          },
+        }
+      : {}),
     ...(asked && asked.typed.length > 0 ? { readAs: asked.typed } : {}),
   };
+}
+
+const reachesInto = (time: TimeReading, found: readonly Found[], ranked: RankedGroup | null) =>
+  saidWithin(ranked?.favour ?? 1) || found.some(({ timestamp }) => isWithin(time, timestamp));
+
+/** "We met last week", said at another time, has all the words of a question about last week, and is not meant. */
+function timelyFirst(
+  literal: readonly Draft[],
+  others: readonly Draft[],
+  time: TimeReading,
+  order: (root: string) => number,
+): readonly Draft[] {
+  const meant = literal.filter(({ found }) => found.some(({ timestamp }) => isWithin(time, timestamp)));
+  const rest = [...literal.filter((draft) => !meant.includes(draft)), ...others];
+  return [...meant, ...rest.sort((a, b) => order(a.root) - order(b.root))];
 }
 
 const NOTHING_STRICT: FoundRows = { found: [], terms: [], route: "none" };
@@ -97,6 +125,8 @@ function settle(core: StoreCore, index: TermIndex, asked: AskedIndex, options: R
   let ranked = subjects.length === 0 && asked.time ? withinTime(index, asked.time, request) : rankGroups(request);
   const hidden = hiddenPlaces(core, index, ranked);
   if (hidden.size > 0) ranked = rankGroups({ ...request, hidden });
+  ranked = byNearness(ranked, { texts, asked, read: (ids) => readTexts(core, ids) });
+  if (asked.time && !asked.time.guessed) ranked = withTimelyLifted(ranked, new Set(subjects));
   const settled = new Map<string, Settled>();
   for (const group of ranked) {
     if (subjects.length > 0 && !group.matched.some((word) => subjects.includes(word))) continue;
@@ -113,6 +143,20 @@ function settle(core: StoreCore, index: TermIndex, asked: AskedIndex, options: R
     });
   }
   return lastOrFirst([...settled.values()], asked.times.wanted);
+}
+
+/** What was said in the named time stands before all that has no other word of the question, however often it has them. */
+function withTimelyLifted(ranked: readonly RankedGroup[], subjects: ReadonlySet<number>): readonly RankedGroup[] {
+  const others = ranked.filter(({ favour }) => !saidWithin(favour));
+  const lifted = ranked.map((group) => {
+    if (!saidWithin(group.favour)) return group;
+    const beaten = others.filter(({ matched }) =>
+      matched.every((word) => group.matched.includes(word) || !subjects.has(word)),
+    );
+    return { ...group, score: Math.max(group.score, ...beaten.map(({ score }) => score)) };
+  });
+  const within = ({ favour }: RankedGroup) => (saidWithin(favour) ? 1 : 0);
+  return lifted.sort((a, b) => b.score - a.score || within(b) - within(a));
 }
 
 function scopeOf(index: TermIndex, options: RecallOptions) {
@@ -134,7 +178,16 @@ function withinTime(index: TermIndex, { from, to }: TimeReading, { kinds, withou
     if (!kinds || kinds.has(texts.kind[place] ?? 0)) first.set(group, place);
   }
   return [...first]
-    .map(([group, place]): RankedGroup => ({ group, place, score: texts.at[place] ?? 0, matched: [] }))
+    .map(
+      ([group, place]): RankedGroup => ({
+        group,
+        place,
+        score: texts.at[place] ?? 0,
+        matched: [],
+        favour: Number.POSITIVE_INFINITY,
+        best: [],
+      }),
+    )
     .sort((a, b) => b.score - a.score)
     .slice(0, RANKED);
 }
@@ -273,12 +326,17 @@ async function describe(
   );
 }
 
-function passageOf(core: StoreCore, id: number, asked: AskedIndex): string {
-  const row = core.db.get<{ content: Uint8Array | null; tool_calls: Uint8Array | null }>(
-    "SELECT CAST(content AS BLOB) AS content, CAST(tool_calls AS BLOB) AS tool_calls FROM messages WHERE id = ?",
-    id,
+function readTexts(core: StoreCore, ids: readonly number[]): ReadonlyMap<number, string> {
+  const rows = core.db.all<{ id: number; content: Uint8Array | null; tool_calls: Uint8Array | null }>(
+    `SELECT m.id, CAST(m.content AS BLOB) AS content, CAST(m.tool_calls AS BLOB) AS tool_calls
+     FROM json_each(?) CROSS JOIN messages m ON m.id = json_each.value`,
+    JSON.stringify(ids),
   );
-  const text = plainText(row?.content ?? null, core.log) || (decodeText(row?.tool_calls ?? null) ?? "");
+  return new Map(rows.map((row) => [row.id, plainText(row.content, core.log) || (decodeText(row.tool_calls) ?? "")]));
+}
+
+function passageOf(core: StoreCore, id: number, asked: AskedIndex): string {
+  const text = readTexts(core, [id]).get(id) ?? "";
   const weights = asked.evidence.map(
     ({ weight, terms }) => weight / Math.log(2 + (terms[0]?.postings.places.length ?? 0)),
   );

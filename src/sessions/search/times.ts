@@ -6,6 +6,8 @@ export interface TimeReading {
   /** Unix seconds; `to` is the first moment behind it. Either side may be open. */
   readonly from: number | null;
   readonly to: number | null;
+  /** Nobody named it: it is when an event seems to have been. */
+  readonly guessed?: boolean;
 }
 
 /** A time that only the conversations themselves can tell. */
@@ -284,17 +286,26 @@ const RULES: readonly Rule[] = [
   [/\b(?<=\b(?:in|during|since|before|after|until|of) )(19\d{2}|20\d{2})\b/i, (m) => year(Number(m[1]))],
 ];
 
-const WITHIN = 1.6;
+/** So much that saying a word more often, elsewhere, is never as much; having more of the words still may be. */
+const WITHIN = 3;
+const OPEN_SIDE = 2;
+const GUESSED = 1.3;
 /** What is asked about is often told a few days later. */
 const SOON_AFTER = 1.25;
 const SOON = 10 * 86_400;
-const OPEN_SIDE = 1.3;
+
+export const isWithin = ({ from, to }: Pick<TimeReading, "from" | "to">, at: number): boolean =>
+  (from === null || at >= from) && (to === null || at < to);
 
 /** How much more something counts that was said at a time, when the question speaks of one. */
-export function favourOf({ from, to }: TimeReading): (at: number) => number {
-  const inside = from === null || to === null ? OPEN_SIDE : WITHIN;
+export function favourOf(time: TimeReading): (at: number) => number {
+  const { from, to, guessed } = time;
+  const inside = guessed ? GUESSED : from === null || to === null ? OPEN_SIDE : WITHIN;
   return (at) => {
-    if ((from === null || at >= from) && (to === null || at < to)) return inside;
+    if (isWithin(time, at)) return inside;
     return from !== null && to !== null && at >= to && at < to + SOON ? SOON_AFTER : 1;
   };
 }
+
+/** Whether what counts so much was said in the time itself. */
+export const saidWithin = (favour: number) => favour > SOON_AFTER;

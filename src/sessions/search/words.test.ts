@@ -84,6 +84,26 @@ test("words of a question are marked where they stand, whatever their form", () 
   );
 });
 
+test("names are told from words, in both scripts", () => {
+  const cases: readonly (readonly [question: string, names: readonly string[]])[] = [
+    ["What did Maya say about the boiler?", ["Maya"]],
+    ["王芳的女儿生了什么病", ["王芳"]],
+    ["小林去成都玩了几天", ["小林"]],
+    ["吴师傅送的油漆和陈建国送的", ["吴师傅", "陈建国"]],
+    ["林姐供货的油漆", ["林姐"]],
+    ["用docker运行", ["docker"]],
+    ["许多任务没做，余下的周末做", []],
+    ["苏州的熊猫和唐诗", []],
+    ["老房子漏水，小狗病了", []],
+  ];
+  for (const [question, names] of cases)
+    assert.deepEqual(
+      readQuestion(question).flatMap(({ word, name }) => (name ? [word] : [])),
+      names,
+      question,
+    );
+});
+
 test("any text is read, and what is found in it stands in it", () => {
   fc.assert(
     fc.property(fc.string({ unit: "grapheme", maxLength: 60 }), (text) => {

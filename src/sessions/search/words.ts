@@ -100,6 +100,8 @@ export interface AskedWord {
   readonly terms: readonly { readonly term: string; readonly share: number }[];
   /** How much it counts, before anything is known about how rare it is. */
   readonly weight: number;
+  /** Somebody or something is called so: nobody says it in other words. */
+  readonly name: boolean;
 }
 
 /** Whether it says what the question is about, rather than that something is asked. */
@@ -136,7 +138,7 @@ function latinWord(
   const isName = kind === "content" && (amongHan || (!sentenceStart && /^\p{Lu}\p{Ll}/u.test(written)));
   if (kind === "stop" || word.length > MAX_WORD || (word.length === 1 && !/\d|[^\0-\x7f]/.test(word))) return null;
   const weight = isName ? NAME : kind === "weak" ? WEAK : 1;
-  return { word: written, terms: [{ term: stem(word), share: 1 }], weight };
+  return { word: written, terms: [{ term: stem(word), share: 1 }], weight, name: isName };
 }
 
 /** Says nothing about a subject, in Chinese. */
@@ -160,28 +162,49 @@ let segmenter: Intl.Segmenter | undefined;
 function hanWords(run: string): readonly AskedWord[] {
   segmenter ??= new Intl.Segmenter("zh", { granularity: "word" });
   const words: AskedWord[] = [];
-  const add = (word: string) => {
+  const add = (word: string, name = CALLED.test(simplified(word))) => {
     const plain = simplified(word);
     if (word === "" || HAN_STOP.has(plain)) return;
-    words.push({ word, terms: hanTerms([...plain]), weight: hanWeight(plain) });
+    words.push({ word, terms: hanTerms([...plain]), weight: name ? NAME : hanWeight(plain), name });
   };
   for (const part of run.split(HAN_CUT)) {
     if (!part) continue;
     // Names and rare words come as single characters: those side by side are one word.
     let singles = "";
+    const addSingles = () => {
+      const isName = NAME_BEGINS.test(simplified(singles));
+      const length = isName && singles.length > 3 ? 2 : singles.length;
+      add(singles.slice(0, length), isName);
+      add(singles.slice(length), false);
+      singles = "";
+    };
     for (const { segment } of segmenter.segment(part)) {
-      if ([...segment].length === 1 && !HAN_STOP.has(simplified(segment))) {
+      const { length } = [...segment];
+      if (length === 1 && !HAN_STOP.has(simplified(segment))) {
         singles += segment;
         continue;
       }
-      add(singles);
-      singles = "";
+      // 陈建国, 吴师傅: a family name, and a word that is a given name or a title here.
+      if (length === 2 && IS_SURNAME.test(simplified(singles))) {
+        add(singles + segment, true);
+        singles = "";
+        continue;
+      }
+      addSingles();
       add(segment);
     }
-    add(singles);
+    addSingles();
   }
   return words;
 }
+
+/** Common family names that are hardly ever words by themselves. */
+const SURNAMES =
+  "王李刘陈杨赵吴周徐孙胡朱林郭何罗郑梁谢宋唐许韩冯邓曹彭曾肖蔡潘袁董余叶蒋杜苏魏吕丁任沈姚卢傅钟姜崔谭廖范汪陆贾韦邱侯邹熊孟秦阎薛雷";
+const IS_SURNAME = new RegExp(`^[${SURNAMES}]$`);
+/** Of characters that ICU knows no word for. */
+const NAME_BEGINS = new RegExp(`^(?:[小老阿]|[${SURNAMES}])\\p{Script=Han}`, "u");
+const CALLED = new RegExp(`^[小老][${SURNAMES}]$`);
 
 /** Most words of a single character are verbs of many meanings. */
 const SINGLE = 0.7;
