@@ -1,0 +1,127 @@
+// Which messages become one turn, in which order, and what ends without one.
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { recordedLog, temporaryStore } from "../../../test/support/session-store.ts";
+import { systemClock } from "../../kit/clock.ts";
+import { UserError } from "../../kit/errors.ts";
+import type { InboxEvent } from "../../sessions/work.ts";
+import { Desk } from "./desk.ts";
+import type { QueuedMessage } from "./reply.ts";
+import type { CommandDesk } from "./surface.ts";
+import type { TurnPorts } from "./turn.ts";
+
+/** A desk whose turns end at once: the settings are to blame, and the chat hears it. One reply is one turn. */
+async function open(t: TestContext, more: Partial<TurnPorts> = {}) {
+  const { store } = await temporaryStore(t);
+  await store.ensure({ id: "s", source: "p" });
+  const work = await store.work();
+  const entry = { name: "p", batchSeconds: () => 0.05 };
+  const config = {
+    gateway: { max_concurrent_turns: 2 },
+    agent: { gateway_auto_continue_freshness: 3600 },
+    display: { busy_input_mode: "queue" },
+  };
+  const ports = {
+    ...{ work, store, clock: systemClock, log: recordedLog() },
+    settings: { home: { config: () => config }, timers: { batch: 1 }, option: () => () => undefined },
+    questions: { waits: () => false },
+    routes: { get: async () => null },
+    conversations: { borrow: () => Promise.reject(new UserError("no model is set up")) },
+    bot: () => ({ entry, account: "b", adapter: null }),
+    serves: (platform: string) => platform === "p",
+    isAllowed: async () => true,
+    wake: () => undefined,
+    ...more,
+  } as unknown as TurnPorts;
+  const desk = new Desk(ports, () => undefined);
+  t.after(() => desk.drain(0, "shutdown"));
+  /** Opens the desk, and answers with the rows that each turn ended, in the order the turns ended. */
+  const turns = async () => {
+    desk.open({} as CommandDesk);
+    while ((await work.waiting()).size > 0) {
+      await delay(5);
+      desk.look();
+    }
+    return (await work.due("p", "b")).length > 0 ? replies() : [];
+  };
+  const replies = async () => {
+    const causes: string[] = [];
+    const lease = await work.takeBot("bot", `here:${process.pid}:a`);
+    assert.ok(lease.type === "taken");
+    for (let due = await work.due("p", "b"); due.length > 0; due = await work.due("p", "b"))
+      for (const { id, cause } of due) {
+        causes.push(cause.replace("inbox:", ""));
+        await work.sending(id, lease.lease);
+        await work.settleSend(id, { type: "sent", messageId: null }, lease.lease);
+      }
+    return causes;
+  };
+  return { desk, work, turns };
+}
+
+const said = (
+  user: string,
+  {
+    kind = "user",
+    thread = "t",
+    ...more
+  }: Partial<QueuedMessage> & Partial<Pick<InboxEvent, "kind">> & { thread?: string } = {},
+) => {
+  const source = { platform: "p", chat_type: "thread", chat_id: "club", thread_id: thread, user_id: user } as const;
+  return { kind, event: { text: "hi", type: "text", source, updateId: "", sentAt: Date.now() / 1000, ...more } };
+};
+
+async function wrote(work: Awaited<ReturnType<typeof open>>["work"], ...messages: ReturnType<typeof said>[]) {
+  const events = messages.map(({ kind, event }, at) => ({
+    ...{ sessionKey: `chat:${event.source.thread_id}`, platform: "p", account: "b", updateId: `${at}`, kind, event },
+  }));
+  return (await work.accept(events as InboxEvent[])).map(String);
+}
+
+test("what one person writes in a breath is one turn; what somebody else writes is theirs", async (t) => {
+  const { work, turns } = await open(t);
+  const [first, , third, fourth] = await wrote(work, said("ann"), said("ann"), said("bob"), said("ann"));
+  assert.deepEqual(await turns(), [first, third, fourth]);
+});
+
+test("what is written later, or behind /queue, is a turn of its own", async (t) => {
+  const { work, turns } = await open(t);
+  const now = Date.now() / 1000;
+  const ids = await wrote(
+    work,
+    said("ann", { sentAt: now - 60 }),
+    said("ann"),
+    said("ann", { queued: true }),
+    said("ann", { queued: true }),
+  );
+  assert.deepEqual(await turns(), ids);
+});
+
+test("what a turn began with stays together when it goes on, whoever wrote it", async (t) => {
+  const { work, turns } = await open(t);
+  const ids = await wrote(work, said("ann"), said("bob"), said("ann"));
+  const begun = ids.slice(0, 2).map(Number);
+  const taken = await work.take("s", begun, `here:${process.pid}:z`);
+  assert.ok(taken.type === "taken");
+  await work.begin(taken.lease, { sessionId: "s", ids: begun, messages: [{ role: "user", content: "hi" }] });
+  assert.deepEqual(await turns(), [ids[0], ids[2]]);
+});
+
+test("a goal comes after everything that people said", async (t) => {
+  const { work, turns } = await open(t);
+  const [goal, first, second] = await wrote(work, said("ann", { kind: "goal" }), said("ann"), said("bob"));
+  assert.deepEqual(await turns(), [first, second, goal]);
+});
+
+test("what was only overheard begins no turn, and comes along with what is meant for us", async (t) => {
+  const { work, turns } = await open(t);
+  await wrote(work, said("bob", { observed: true }), said("ann"), said("cleo", { thread: "u" }));
+  assert.equal((await turns()).length, 2, "three messages have ended, with two replies");
+});
+
+test("whoever may no longer write when the turn begins is not answered, and not told", async (t) => {
+  const { work, turns } = await open(t, { isAllowed: async ({ source }) => source.user_id !== "eve" });
+  const [, second] = await wrote(work, said("eve"), said("ann", { thread: "u" }));
+  assert.deepEqual(await turns(), [second]);
+});
