@@ -55,6 +55,8 @@ export interface ShellBackend {
   readonly files?: EnvironmentFiles;
   readonly confinement?: NonNullable<Environment["confinement"]>;
   readonly noSandbox?: string | undefined;
+  /** Puts one file of `stateDir` into the place of another, in one step. Absent: a shell has to do it. */
+  replace?(file: string, by: string): Promise<void>;
   start(run: ShellRun, io: ShellIo): Promise<BackendShell>;
   /** Null when this machine has no pseudo-terminals to offer. */
   startOnTerminal(run: ShellRun): Promise<BackgroundChild | null>;

@@ -1,6 +1,6 @@
 // Commands on this machine, as this user. What keeps them apart from our secrets is the environment they are given.
 
-import { access, constants, mkdtemp } from "node:fs/promises";
+import { access, constants, mkdtemp, rename } from "node:fs/promises";
 import { join } from "node:path";
 import { isDirectory } from "../kit/files.ts";
 import type { BackendShell, ShellBackend, ShellRun } from "./backend.ts";
@@ -42,6 +42,7 @@ export async function openLocalEnvironment(options: LocalOptions): Promise<Envir
     hasBash: shell.isBash,
     path: env.PATH ?? "",
     forced: forcedNames(environment),
+    replace: (file, by) => rename(by, file),
     async start(run, { stdin, onBytes }) {
       const launch = { program: shell.path, args: shellArguments(run), env: current() };
       return hostShell(await startShell({ ...launch, stdin, pipe: await pipes.take(), onBytes }));

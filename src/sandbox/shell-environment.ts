@@ -53,6 +53,11 @@ interface Limits {
   readonly signal: AbortSignal;
 }
 
+interface PreparedRun extends ShellRun {
+  /** Where the shell writes its state, if not over the one it was given. */
+  readonly left?: { readonly snapshot: string; readonly as: string } | undefined;
+}
+
 export class ShellEnvironment implements Environment {
   readonly kind: string;
   readonly isolated: boolean;
@@ -67,6 +72,7 @@ export class ShellEnvironment implements Environment {
   readonly #closing = new AbortController();
   readonly #children = new Set<BackgroundChild>();
   #cwd: string;
+  #saves = 0;
   #snapshot: { readonly generation: number; readonly path: Promise<string | null> } | null = null;
 
   constructor(backend: ShellBackend, options: ShellOptions) {
@@ -149,6 +155,7 @@ export class ShellEnvironment implements Environment {
     listener?.end();
     const { text, omitted, headChars, cwd } = withoutMarker(output.read(), this.#marker);
     if (cwd && !options.keepCwd && !stateless) this.#cwd = cwd;
+    if (cwd && prepared) await this.#takeOver(prepared);
     const result: ExecuteResult = {
       output: text,
       omittedChars: omitted,
@@ -161,6 +168,16 @@ export class ShellEnvironment implements Environment {
     };
     // A marker without a directory is what the script prints when it could not go there; the command has not run.
     return { directoryMissing: cwd === "" && directory !== "/", result };
+  }
+
+  /** The state that a shell left is the next one's. */
+  async #takeOver({ left }: PreparedRun): Promise<void> {
+    if (!left) return;
+    try {
+      await this.#backend.replace?.(left.snapshot, left.as);
+    } catch {
+      // It could not write its state, and the last one stays.
+    }
   }
 
   async #run(
@@ -187,7 +204,7 @@ export class ShellEnvironment implements Environment {
   async #prepare(
     command: string,
     { cwd, stateless = false, marker }: { cwd: string; stateless?: boolean; marker: string | null },
-  ): Promise<ShellRun> {
+  ): Promise<PreparedRun> {
     const long = Buffer.byteLength(quote(quote(command))) > MAX_ARGUMENT_BYTES;
     const common = {
       command,
@@ -199,13 +216,12 @@ export class ShellEnvironment implements Environment {
     if (!this.#backend.hasBash) return { login: false, script: posixScript({ ...common, printCwd: marker !== null }) };
     if (stateless) return { login: false, script: commandScript({ ...common, snapshot: null, carry: null }) };
     const snapshot = await this.#currentSnapshot();
-    const script = commandScript({
-      ...common,
-      snapshot,
-      carry: marker ? { save: this.#options.persistent !== false } : null,
-    });
+    const save = marker !== null && this.#options.persistent !== false;
+    const left =
+      save && snapshot !== null && this.#backend.replace ? { snapshot, as: `${snapshot}.${++this.#saves}` } : undefined;
+    const script = commandScript({ ...common, snapshot, carry: marker ? { save, as: left?.as } : null });
     // Without a snapshot each command pays for a login shell of its own.
-    return { login: snapshot === null, script };
+    return { login: snapshot === null, script, left };
   }
 
   #currentSnapshot(): Promise<string | null> {

@@ -51,8 +51,8 @@ interface CommandScript {
   /** Frames the directory the shell ended up in; nothing between two of them: it could not go to `cwd`. */
   readonly marker: string;
   readonly snapshot: string | null;
-  /** Write the state back and say where the shell ended up. */
-  readonly carry: { readonly save: boolean } | null;
+  /** Write the state back and say where the shell ended up. `as`: into this file, which whoever runs the script puts in its place. */
+  readonly carry: { readonly save: boolean; readonly as?: string | undefined } | null;
 }
 
 export function commandScript({
@@ -71,7 +71,7 @@ export function commandScript({
   if (!carry) return [...lines, run].join("\n");
   return [
     ...lines,
-    carry.save && snapshot ? saveFunction(snapshot) : "__hermes_save() { :; }",
+    carry.save && snapshot ? saveFunction(snapshot, carry.as) : "__hermes_save() { :; }",
     // A shell that is ended after its child reports the child's death ("Terminated") when it waits for the next one: in here.
     `__hermes_end() {
   [ -n "\${__hermes_done-}" ] && return
@@ -125,17 +125,21 @@ export function posixScript({
   );
 }
 
-function saveFunction(snapshot: string): string {
-  const temporary = `${quote(snapshot)}.$$`;
+/** Nothing here starts a program or another shell where it can be helped: each costs as much as most commands do. */
+function saveFunction(snapshot: string, as?: string): string {
+  const temporary = as === undefined ? `${quote(snapshot)}.$$` : quote(as);
+  const end =
+    as === undefined ? `&& command mv -f -- ${temporary} ${quote(snapshot)}` : `|| command rm -f -- ${temporary}`;
   return `__hermes_save() {
   (
     IFS=$' \\t\\n'
     umask 077
     unset ${NOT_CARRIED} 2>/dev/null
     names=()
-    for n in $(compgen -A function); do
+    compgen -A function >${temporary}
+    while read -r n; do
       case $n in __hermes_*) ;; __*) names+=("$n") ;; _*) ;; *) names+=("$n") ;; esac
-    done
+    done <${temporary}
     {
       export -p
       [ \${#names[@]} -gt 0 ] && declare -f "\${names[@]}"
@@ -143,7 +147,7 @@ function saveFunction(snapshot: string): string {
       echo 'shopt -s expand_aliases'
       echo 'set +e'
       echo 'set +u'
-    } >${temporary} && command mv -f -- ${temporary} ${quote(snapshot)}
+    } >${temporary} ${end}
   ) 2>/dev/null
 }`;
 }
