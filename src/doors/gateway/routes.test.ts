@@ -1,6 +1,10 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
-import { type ChatEntry, localIso, resetDue } from "./routes.ts";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { temporaryStore } from "../../../test/support/session-store.ts";
+import type { OpenHome } from "../../home/open.ts";
+import { type ChatEntry, localIso, Routes, resetDue } from "./routes.ts";
 
 const at = (text: string) => new Date(text);
 const entry = (updated: string, more: Partial<ChatEntry> = {}): ChatEntry => ({
@@ -53,4 +57,60 @@ test("times are written as the original writes them, and read back as they were"
   const time = new Date(2026, 4, 2, 3, 4, 5, 67).getTime();
   assert.equal(localIso(time), "2026-05-02T03:04:05.067000");
   assert.equal(new Date(localIso(time)).getTime(), time);
+});
+
+async function world(t: TestContext) {
+  const { store, folder, clock, log } = await temporaryStore(t);
+  const sessionsDir = join(folder, "sessions");
+  await mkdir(sessionsDir);
+  const path = join(sessionsDir, "sessions.json");
+  const home = { paths: { sessionsDir }, config: () => ({ gateway: { write_sessions_json: true } }) } as OpenHome;
+  const work = await store.work();
+  const open = () => Routes.open({ home, work, clock, log });
+  const written = async () => JSON.parse(await readFile(path, "utf8")) as Record<string, ChatEntry>;
+  return { open, written, clock, log, write: (text: string) => writeFile(path, text) };
+}
+
+test("of what an older version wrote and what is known here the newer one counts, key by key", async (t) => {
+  const { open, write } = await world(t);
+  const routes = await open();
+  await routes.put(entry("2026-05-02T10:00:00", { session_key: "older", session_id: "mine" }));
+  await routes.put(entry("2026-05-02T10:00:00", { session_key: "newer", session_id: "mine" }));
+  const theirs = (at: string) => ({ ...entry(at), session_id: "theirs", session_key: undefined });
+  await write(
+    JSON.stringify({
+      ...{
+        older: theirs("2026-05-02T09:59:59"),
+        newer: theirs("2026-05-02T10:00:01"),
+        only: theirs("2026-05-01T00:00:00"),
+      },
+      ...{ _remark: theirs("2026-05-03T00:00:00"), broken: { session_id: 5 }, nothing: null },
+    }),
+  );
+  const again = await open();
+  const ids = async (key: string) => (await again.get(key))?.session_id;
+  assert.deepEqual([await ids("older"), await ids("newer"), await ids("only")], ["mine", "theirs", "theirs"]);
+  assert.deepEqual(
+    [await again.get("_remark"), await again.get("broken"), await again.get("nothing")],
+    [null, null, null],
+  );
+});
+
+test("sessions.json follows once a minute at most, and at the end; a damaged one stops nothing", async (t) => {
+  const { open, write, written, clock } = await world(t);
+  await write("{broken");
+  const routes = await open();
+  await routes.put(entry("2026-05-02T10:00:00"));
+  await routes.mirror();
+  assert.deepEqual(Object.keys(await written()), ["k"]);
+  await routes.put(entry("2026-05-02T10:00:00", { session_key: "second" }));
+  clock.ms += 59_000;
+  await routes.mirror();
+  assert.deepEqual(Object.keys(await written()), ["k"]);
+  await routes.mirror({ now: true });
+  assert.deepEqual(Object.keys(await written()), ["k", "second"]);
+  await routes.remove("k");
+  clock.ms += 60_000;
+  await routes.mirror();
+  assert.deepEqual(Object.keys(await written()), ["second"]);
 });
