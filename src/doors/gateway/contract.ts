@@ -112,7 +112,7 @@ export interface OutgoingFile {
  * - `connect` resolves when messages come in, and rejects with a `PlatformError` otherwise. After `signal` aborts or `disconnect`, nothing is
  *   received or sent any more; an adapter is not connected twice.
  * - What comes in goes to `host.receive`, which resolves when it is stored: only then the platform is told that it arrived.
- * - `send` never throws for what network or platform did. Text is Markdown of one part that fits; the adapter formats it.
+ * - `send` never throws for what network or platform did, and ends by itself; after five minutes its outcome is `unknown`. Text is Markdown of one part that fits; the adapter formats it.
  * - Optional methods degrade: without `edit` nothing is streamed, without `sendFile` a file is named by a line of text.
  */
 export interface PlatformAdapter {

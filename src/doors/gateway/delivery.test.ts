@@ -301,7 +301,9 @@ test("a wait that is no number, or without end, does not stop a bot", async (t) 
   const { work, delivery, answers } = await open(t);
   answers.push({ failed: "rate_limited", error: "429", retryAfter: Number.NaN });
   delivery.start();
-  assert.deepEqual(await settled(work, await promise(work, "a", say("hi"))), ["sent"]);
+  const ids = await promise(work, "a", say("hi"));
+  assert.deepEqual(await settled(work, ids), ["sent"]);
+  assert.equal((await work.outboxRow(ids[0] ?? 0))?.attempts, 1, "a wait is no try");
   answers.push({ failed: "rate_limited", error: "429", retryAfter: Number.POSITIVE_INFINITY });
   await promise(work, "b", say("later"), { chatId: "2" });
   delivery.wake();
