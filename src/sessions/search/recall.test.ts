@@ -146,14 +146,49 @@ test("a named time is not outvoted by saying the word more often, nor by having 
 
 test("in a long conversation only what was said in the named time is of that time", async (t) => {
   const { store, clock, found } = await past(t, {
-    long: ["the walrus is ill, poor walrus"],
-    short: ["a walrus came by"],
+    long: ["walrus, walrus, walrus", "walrus, walrus, walrus", "walrus, walrus, walrus"],
+    short: ["a walrus came by while we waited for the boat in the long grey morning"],
   });
   await store.append("long", [user("other things altogether")]);
   clock.ms += DAY;
   const week = new Date(clock.ms - 11 * DAY);
   const day = `${week.getFullYear()}-${week.getMonth() + 1}-${week.getDate()}`;
   assert.equal((await found(`what about the walrus on ${day}?`))[0], "short");
+});
+
+test("a named time weighs more than one more word, less than all of them; a title is of the time of its conversation", async (t) => {
+  const { store, clock, found } = await past(t, {
+    full: ["Okafor returned the wrench and the crate"],
+    more: ["the grey heron by the lake is loud"],
+    titled: ["hello there"],
+    part: ["return the books", "a grey heron by the lake"],
+    now: ["nothing of interest"],
+  });
+  await store.setTitle("titled", "Ibis");
+  clock.ms = Date.UTC(2026, 1, 8, 12);
+  assert.equal((await found("did Okafor return the wrench last week?"))[0], "full");
+  assert.equal((await found("was the grey heron by the lake loud last week?"))[0], "part");
+  await store.create({ id: "ibis" });
+  await store.append("ibis", [user("an ibis, the ibis, ibises")]);
+  assert.equal((await found("an ibis"))[0], "ibis");
+  assert.equal((await found("the ibis in January"))[0], "titled");
+});
+
+test("the passage shown is the one with the words in one sentence", async (t) => {
+  const filler = "Then it rained. We drank tea. Nobody complained about anything at all.";
+  const { store } = await past(t, {
+    s: [
+      "Okafor, Okafor!",
+      "The wrench!",
+      assistant("Fine."),
+      user("Good."),
+      `${filler} I lent Okafor the wrench. ${filler}`,
+    ],
+    t: ["Okafor is well"],
+    u: ["a wrench", "another thing"],
+  });
+  const { conversations } = await store.recall("who has the wrench of Okafor?");
+  assert.match(conversations[0]?.hits[0]?.snippet ?? "", /I lent/);
 });
 
 test("it is said when nothing that matches was said in the named time", async (t) => {
