@@ -311,6 +311,22 @@ describe("Telegram", () => {
     await until("it is spoken", () => room.fromBot.some(({ file }) => file?.kind === "voice"));
   });
 
+  test("several pictures come as one album", async () => {
+    const { model, home, bob, telegram } = one;
+    const room = telegram.dm(bob);
+    const paths = ["x.png", "y.png", "z.png"].map((name) => home.at("cache", "images", name));
+    await mkdir(home.at("cache", "images"), { recursive: true });
+    for (const path of paths) await writeFile(path, PNG);
+    answerTurns(model, () => ({ text: `Three.\n${paths.map((path) => `MEDIA:${path}`).join("\n")}` }));
+    const [before, groups] = [telegram.of("sendPhoto").length, telegram.of("sendMediaGroup").length];
+    room.write(bob, "an album, please");
+    await until(
+      "all are there",
+      () => room.fromBot.filter(({ file }) => /^[xyz]\.png$/.test(file?.upload.name ?? "")).length === 3,
+    );
+    assert.deepEqual([telegram.of("sendPhoto").length, telegram.of("sendMediaGroup").length], [before, groups + 1]);
+  });
+
   test("the menu has the first thirty commands in every kind of chat, by names that Telegram takes", () => {
     const { telegram } = one;
     assert.deepEqual([...telegram.menus.keys()].sort(), ["all_group_chats", "all_private_chats", "default"]);

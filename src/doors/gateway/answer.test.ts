@@ -8,7 +8,7 @@ import { openHome } from "../../home/open.ts";
 import { createRedactor } from "../../safety/redact.ts";
 import { composeAnswer, footerLine, isSilence, masked, mayBecomeSilence, plainFailure, splitFor } from "./answer.ts";
 import type { PlatformEntry, ReceivedFile } from "./contract.ts";
-import type { Payload } from "./delivery.ts";
+import { type Payload, textOf } from "./delivery.ts";
 import { GatewaySettings } from "./settings.ts";
 import { splitMessage } from "./split.ts";
 
@@ -42,7 +42,7 @@ async function world(t: TestContext, config = "") {
 }
 
 const textsOf = (payloads: readonly Payload[]) =>
-  payloads.flatMap((payload) => (payload.type === "file" ? [] : [payload.text]));
+  payloads.flatMap((payload) => ("text" in payload ? [payload.text] : []));
 const filesOf = (payloads: readonly Payload[]) =>
   payloads.flatMap((payload) => (payload.type === "file" ? [payload.file] : []));
 
@@ -188,7 +188,9 @@ test("files follow the text by their kind, each once; the spoken answer comes be
   const text = `Here:\nMEDIA:${pdf}\nMEDIA:${mp4}\n\nand ${png} too`;
   const { payloads } = await compose(text, { mediaFromTools: [png, pdf], asVoice: voice });
   assert.deepEqual(
-    payloads.map((payload) => (payload.type === "file" ? `${payload.file.kind} ${payload.file.name}` : payload.text)),
+    payloads.map((payload) =>
+      payload.type === "file" ? `${payload.file.kind} ${payload.file.name}` : textOf(payload),
+    ),
     ["voice said.ogg", `Here:\n\nand ${png} too`, "image b.png", "video d.mp4", "document a.pdf"],
   );
   const sound = await compose(`MEDIA:${mp3}\n[[audio_as_voice]]`, { asVoice: voice });
@@ -279,4 +281,18 @@ test("whatever is said, the parts are those of the splitter and each fits", asyn
     }),
     { numRuns: 100 },
   );
+});
+
+test("several pictures are albums of ten where the platform has them; what moves and other files come by themselves", async (t) => {
+  const { compose, file } = await world(t);
+  const names = [...Array.from({ length: 12 }, (_, at) => `p${at}.png`), "m.gif", "z.pdf"];
+  const paths = await Promise.all(names.map((name) => file("pictures", name)));
+  const shown = async (sendsAlbums: boolean, some: readonly string[]) =>
+    (await compose("Here.", { mediaFromTools: some, sendsAlbums })).payloads.map((payload) =>
+      payload.type === "album" ? payload.files.length : payload.type === "file" ? payload.file.name : payload.text,
+    );
+  assert.deepEqual(await shown(true, paths), ["Here.", 10, 2, "m.gif", "z.pdf"]);
+  assert.deepEqual(await shown(true, paths.slice(0, 11)), ["Here.", 10, "p10.png"]);
+  assert.deepEqual(await shown(true, paths.slice(11)), ["Here.", "p11.png", "m.gif", "z.pdf"]);
+  assert.deepEqual(await shown(false, paths.slice(10)), ["Here.", "p10.png", "p11.png", "m.gif", "z.pdf"]);
 });

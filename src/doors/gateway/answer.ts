@@ -40,6 +40,8 @@ interface AnswerOptions {
   readonly footer?: FooterFacts;
   /** The platform takes files; default: it does. */
   readonly sendsFiles?: boolean;
+  /** Several pictures go as one message. */
+  readonly sendsAlbums?: boolean;
   /** Fetches pictures that the answer shows by their address. Absent: their links stay in the text. */
   download?: AdapterHost["download"];
   readonly clock?: Clock;
@@ -92,7 +94,7 @@ export async function composeAnswer(text: string, options: AnswerOptions): Promi
         : { type: "edit", text, messageId, ...important };
     }),
     ...whole.map((file): Payload => ({ type: "file", file })),
-    ...inOrder(files).map((file): Payload => ({ type: "file", file })),
+    ...inAlbums(inOrder(files), options.sendsAlbums === true),
   ];
   return { payloads, notes, unused: streamed.slice(texts.length) };
 }
@@ -180,6 +182,24 @@ const ORDER: readonly OutgoingFile["kind"][] = ["image", "voice", "audio", "vide
 
 const inOrder = (files: readonly OutgoingFile[]) =>
   [...files].sort((one, other) => ORDER.indexOf(one.kind) - ORDER.indexOf(other.kind));
+
+const ALBUM = 10;
+
+/** Files as they are sent: pictures that stand side by side as albums, where there are any. */
+function inAlbums(files: readonly OutgoingFile[], hasAlbums: boolean): readonly Payload[] {
+  const single = (file: OutgoingFile): Payload => ({ type: "file", file });
+  const pictures = hasAlbums ? files.filter(isStill) : [];
+  if (pictures.length < 2) return files.map(single);
+  const groups = Array.from({ length: Math.ceil(pictures.length / ALBUM) }, (_, at) =>
+    pictures.slice(at * ALBUM, (at + 1) * ALBUM),
+  );
+  const albums = groups.map(
+    (some): Payload => (some[1] ? { type: "album", files: some } : single(some[0] as OutgoingFile)),
+  ); // none is empty
+  return [...albums, ...files.filter((file) => !pictures.includes(file)).map(single)];
+}
+
+const isStill = ({ kind, path }: OutgoingFile) => kind === "image" && /\.(?:jpe?g|png|webp)$/i.test(path);
 
 /** The spoken answer, unless the agent has made a sound of its own. */
 function spokenFirst({ asVoice }: AnswerOptions, files: readonly OutgoingFile[]): OutgoingFile[] {

@@ -131,6 +131,8 @@ export interface PlatformAdapter {
   ): Promise<SendResult>;
   remove?(target: ChatTarget, messageId: string): Promise<void>;
   sendFile?(target: ChatTarget, file: OutgoingFile, options: SendOptions): Promise<SendResult>;
+  /** Two to ten pictures as one message. Where it is missing they come one by one. */
+  sendAlbum?(target: ChatTarget, pictures: readonly OutgoingFile[], options: SendOptions): Promise<SendResult>;
   /** A question with buttons below it. */
   ask?(
     target: ChatTarget,

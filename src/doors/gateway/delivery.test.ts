@@ -20,10 +20,14 @@ interface Rig {
   readonly more?: Partial<PlatformAdapter>;
   readonly stopMs?: number;
   failing?(work: WorkStore): WorkStore;
+  readonly options?: Partial<ConstructorParameters<typeof Delivery>[0]>;
 }
 
 /** A platform that answers as it is told, and accepts when it is told nothing. */
-async function open(t: TestContext, { repeatIsSafe = false, more = {}, stopMs, failing = (one) => one }: Rig = {}) {
+async function open(
+  t: TestContext,
+  { repeatIsSafe = false, more = {}, stopMs, failing = (one) => one, options = {} }: Rig = {},
+) {
   const { store } = await temporaryStore(t);
   const work = await store.work();
   const sent: Sent[] = [];
@@ -51,6 +55,7 @@ async function open(t: TestContext, { repeatIsSafe = false, more = {}, stopMs, f
     onLost: () => {
       lost++;
     },
+    ...options,
   });
   t.after(() => delivery.stop());
   return { work, sent, answers, delivery, dead, lease: taken.lease, lost: () => lost };
@@ -379,4 +384,44 @@ test("one that can never be read is given up, and the part is sent once more wit
     sent.map(({ text }) => text),
     ["once", "(recovered) once"],
   );
+});
+
+test("with a human pause further parts of an answer wait, and nobody else does", async (t) => {
+  const at: [string, number][] = [];
+  const { work, delivery } = await open(t, {
+    options: { humanPause: () => 0.15 },
+    more: {
+      send: async ({ chatId }, text) => {
+        at.push([`${chatId} ${text}`, Date.now()]);
+        return { messageId: "m" };
+      },
+    },
+  });
+  const parts = ["one", "two"].map((text, part) => ({ part, payload: say(text), target: { chatId: "1" } }));
+  const rows = parts.map((part) => ({ cause: "a", platform: "p", account: "b", ...part }));
+  const ids = [...(await work.promise(rows)), ...(await promise(work, "other", say("hi"), { chatId: "2" }))];
+  delivery.start();
+  await settled(work, ids);
+  assert.deepEqual(at.map(([what]) => what).sort(), ["1 one", "1 two", "2 hi"]);
+  const when = Object.fromEntries(at);
+  assert.ok((when["1 two"] ?? 0) - (when["1 one"] ?? 0) >= 140);
+  assert.ok((when["2 hi"] ?? 0) < (when["1 two"] ?? 0));
+});
+
+test("passing notices go after their time, answers stay", async (t) => {
+  const removed: string[] = [];
+  const { work, delivery } = await open(t, {
+    options: { passingSeconds: () => 0.02 },
+    more: { remove: async (_, id) => void removed.push(id) },
+  });
+  const ids = [
+    ...(await promise(work, "notice:1", { ...say("wait"), passing: true })),
+    ...(await promise(work, "inbox:1", say("the answer"), { chatId: "2" })),
+  ];
+  delivery.start();
+  await settled(work, ids);
+  const notice = (await work.outboxRow(ids[0] ?? 0))?.platformMessageId;
+  while (removed.length === 0) await delay(5);
+  await delay(30);
+  assert.deepEqual(removed, [notice]);
 });

@@ -17,6 +17,8 @@ export type Payload = {
   readonly threadGone?: boolean;
   readonly plain?: boolean;
   readonly important?: boolean;
+  /** A notice that may go after a while: `display.ephemeral_system_ttl`. */
+  readonly passing?: boolean;
   readonly subject?: string;
   /** How often somebody looked for it in vain: the history could not be read. */
   readonly looks?: number;
@@ -27,6 +29,7 @@ export type Payload = {
   /** The message that was streamed gets its last form. */
   | { readonly type: "edit"; readonly text: string; readonly messageId: string }
   | { readonly type: "file"; readonly file: OutgoingFile }
+  | { readonly type: "album"; readonly files: readonly OutgoingFile[] }
   | {
       readonly type: "question";
       readonly text: string;
@@ -44,6 +47,10 @@ interface DeliveryOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly timers?: Partial<typeof TIMERS>;
+  /** Seconds before the next part of an answer, as a person would need them. Default none. */
+  humanPause?(): number;
+  /** Seconds until passing notices are removed; 0: they stay. */
+  passingSeconds?(): number;
   /** What cannot be sent, with the reason. */
   onDead?(row: OutboxRow, error: string): void;
   /** Somebody else sends for this bot now. */
@@ -65,6 +72,8 @@ export class Delivery {
   readonly #options: DeliveryOptions;
   readonly #timers: typeof TIMERS;
   readonly #over = new AbortController();
+  /** When the next part of an answer may come, in milliseconds. */
+  readonly #following = new Map<string, number>();
   #wake: () => void = () => undefined;
   #woken = Promise.resolve();
   #running: Promise<void> | null = null;
@@ -115,7 +124,8 @@ export class Delivery {
     try {
       while (!this.#over.signal.aborted && failure === null) {
         this.#rest();
-        const due = (await work.due(entry.name, account)).slice(0, AT_ONCE - sends.size);
+        const ready = (await work.due(entry.name, account)).filter((row) => this.#mayFollow(row));
+        const due = ready.slice(0, AT_ONCE - sends.size);
         const begun = await Promise.all(due.map((row) => work.sending(row.id, lease)));
         for (const row of due.filter((_, at) => begun[at])) {
           const send = this.#send(row)
@@ -158,6 +168,33 @@ export class Delivery {
     over.release();
   }
 
+  /** Further parts of an answer come as fast as a person writes, where the settings want that. */
+  #mayFollow({ cause, part, payload }: OutboxRow): boolean {
+    const at = this.#following.get(cause);
+    if (part === 0 || at === undefined || (payload as Payload).type !== "text") return true; // written by us
+    return at <= this.#options.clock.now();
+  }
+
+  #follow({ cause }: OutboxRow): void {
+    const seconds = this.#options.humanPause?.() ?? 0;
+    const { clock } = this.#options;
+    for (const [old, at] of this.#following) if (at <= clock.now()) this.#following.delete(old);
+    if (seconds > 0) this.#following.set(cause, clock.now() + seconds * 1000);
+  }
+
+  /** Best effort: what a restart forgets stays. */
+  async #removeLater({ target, payload }: OutboxRow, messageId: string | null): Promise<void> {
+    const { adapter, clock, log, passingSeconds } = this.#options;
+    const seconds = passingSeconds?.() ?? 0;
+    if (seconds <= 0 || messageId === null || !(payload as Payload).passing || !adapter.remove) return; // written by us
+    try {
+      await clock.sleep(seconds * 1000, this.#over.signal);
+      await adapter.remove(target as ChatTarget, messageId);
+    } catch (error) {
+      if (!this.#over.signal.aborted) log.debug("a notice was not removed", error);
+    }
+  }
+
   async #send(row: OutboxRow): Promise<void> {
     const { looks = 0 } = row.payload as Payload; // written by us
     if (looks > 0) {
@@ -192,6 +229,7 @@ export class Delivery {
     if (payload.type === "edit" && adapter.edit)
       return adapter.edit(target, payload.messageId, payload.text, { ...options, final: true });
     if (payload.type === "file" && adapter.sendFile) return adapter.sendFile(target, payload.file, options);
+    if (payload.type === "album" && adapter.sendAlbum) return adapter.sendAlbum(target, payload.files, options);
     if (payload.type === "question" && adapter.ask && !plain)
       return adapter.ask(target, mark + payload.text, payload, options);
     const text = textOf(payload);
@@ -280,6 +318,10 @@ export class Delivery {
     this.#unsettled.set(row.id, outcome);
     await work.settleSend(row.id, outcome, lease);
     this.#unsettled.delete(row.id);
+    if (outcome.type === "sent") {
+      this.#follow(row);
+      void this.#removeLater(row, outcome.messageId);
+    }
     if (outcome.type === "dead") onDead?.(row, outcome.error);
   }
 
@@ -320,7 +362,9 @@ export function partOf(key: string): Pick<OutboxRow, "cause" | "part"> | null {
   return cause === undefined ? null : { cause, part: Number(part) };
 }
 
-function textOf(payload: Payload): string {
+/** What is sent of it where there are only words. */
+export function textOf(payload: Payload): string {
+  if (payload.type === "album") return payload.files.map(({ name }) => `[file: ${name}]`).join("\n");
   return payload.type === "file" ? `[file: ${payload.file.name}]` : payload.text;
 }
 

@@ -5,6 +5,7 @@ import type { Logger } from "../../home/log.ts";
 import type { Clock } from "../../kit/clock.ts";
 import type { InboxRow } from "../../sessions/work.ts";
 import { chatKeyOf } from "./chat.ts";
+import type { Payload } from "./delivery.ts";
 import { type QueuedMessage, targetOf } from "./reply.ts";
 import type { CommandDesk } from "./surface.ts";
 import { ChatTurn, type Interruption, type TurnPorts } from "./turn.ts";
@@ -374,7 +375,7 @@ export class Desk {
   async #say(row: InboxRow, cause: string, text: string): Promise<void> {
     const message = messageIn(row);
     const { entry, account } = this.#ports.bot(message.source.platform);
-    const payload = { type: "text", text: said(text) };
+    const payload: Payload = { type: "text", text: said(text), passing: true };
     const target = targetOf(message);
     await this.#ports.work.promise([{ cause, part: 0, platform: entry.name, account, target, payload }]);
     this.#ports.wake(entry.name);

@@ -210,6 +210,8 @@ export class Link {
       this.#delivery = new Delivery({
         ...{ work, entry, adapter: this.#noted(adapter), account: this.account, lease, clock, log },
         timers: { retry, retryMax, poll },
+        humanPause: () => settings.humanPause(clock),
+        passingSeconds: () => settings.home.config().display.ephemeral_system_ttl,
         onDead: (row, error) => this.#options.undeliverable(row, error),
         onLost: () =>
           resolve(new PlatformError("moved", "another process sends for this bot now", { retryable: true })),

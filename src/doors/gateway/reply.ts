@@ -128,7 +128,7 @@ export class Reply {
     // Nobody reads along where programs write: a notice would become part of what they are sent.
     if (this.#bot.entry.interactive === false) return this.#ports.log.info(texts.join("\n"));
     const cause = `notice:inbox:${this.#row}:${this.#told++}`;
-    const payload: Payload = { type: "text", text: settings.home.redact(said(texts.join("\n"))) };
+    const payload: Payload = { type: "text", text: settings.home.redact(said(texts.join("\n"))), passing: true };
     const { entry, account } = this.#bot;
     await work.promise([{ cause, part: 0, platform: entry.name, account, target: this.target, payload }]);
     this.#ports.wake(entry.name);
@@ -154,6 +154,7 @@ export class Reply {
           footer: footerOf(conversation),
           asVoice: entry.name === this.#bot.entry.name ? asVoice : null,
           sendsFiles: this.#ports.bot(entry.name).adapter?.sendFile !== undefined,
+          sendsAlbums: this.#ports.bot(entry.name).adapter?.sendAlbum !== undefined,
         });
         for (const note of notes) log.info(note);
         if (entry.name === this.#bot.entry.name) this.#unused = unused;

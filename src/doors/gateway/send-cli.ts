@@ -9,6 +9,7 @@ import type { Delivered } from "../../tools/toolset/context.ts";
 import { type CliContext, ExitError, readAll } from "../cli-context.ts";
 import { composeAnswer } from "./answer.ts";
 import type { PlatformAdapter, PlatformEntry, SendOptions, SendResult } from "./contract.ts";
+import { textOf } from "./delivery.ts";
 import { runningGatewayOf } from "./instance.ts";
 import { loneHost } from "./lone-host.ts";
 import { allPlatforms } from "./platform-list.ts";
@@ -170,5 +171,5 @@ function hand(
 ): Promise<SendResult> {
   const options = { ...about, important: true };
   if (payload.type === "file" && adapter.sendFile) return adapter.sendFile(target, payload.file, options);
-  return adapter.send(target, payload.type === "file" ? `[file: ${payload.file.name}]` : payload.text, options);
+  return adapter.send(target, textOf(payload), options);
 }

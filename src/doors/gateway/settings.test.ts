@@ -71,3 +71,16 @@ test("a platform that nobody has is named when it is enabled, and only then", ()
         "ntfy is enabled, but there is no such platform here; a plugin can add one",
       ]),
   ));
+
+const PAUSES: readonly [config: string, env: string, seconds: number][] = [
+  ["", "", 0],
+  ["human_delay: {mode: natural, min_ms: 1}\n", "", 1.65],
+  ["human_delay: {mode: custom, min_ms: 100, max_ms: 300}\n", "", 0.2],
+  ["human_delay: {mode: custom, min_ms: 100, max_ms: 300}\n", "HERMES_HUMAN_DELAY_MODE=off\n", 0],
+  ["", "HERMES_HUMAN_DELAY_MODE=natural\n", 1.65],
+];
+for (const [config, env, seconds] of PAUSES)
+  test(`with ${JSON.stringify(config + env)} a pause is ${seconds} s in the middle`, () =>
+    settingsOf({ "config.yaml": config, ".env": env }, (settings) =>
+      assert.equal(settings.humanPause({ random: () => 0.5 }), seconds),
+    ));

@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import { readFile, stat } from "node:fs/promises";
 import type { OpenHome } from "../../home/open.ts";
+import type { Clock } from "../../kit/clock.ts";
 import { codeOf } from "../../kit/errors.ts";
 import { parseJson } from "../../kit/json.ts";
 import type { AdapterHost, DisplayDefaults, PlatformEntry } from "./contract.ts";
@@ -163,6 +164,19 @@ export class GatewaySettings {
       name: label === undefined ? target.chatId : String(label),
       variable,
     };
+  }
+
+  /** `human_delay`, in seconds: a pause between the parts of an answer. */
+  humanPause(clock: Pick<Clock, "random">): number {
+    const { mode: set, min_ms: min, max_ms: max } = asTable(this.home.config().human_delay);
+    const mode = (this.home.env("HERMES_HUMAN_DELAY_MODE") ?? String(set ?? "off")).trim().toLowerCase();
+    if (mode !== "natural" && mode !== "custom") return 0;
+    const number = (variable: string, value: unknown, fallback: number) => {
+      const found = Number(this.home.env(variable) ?? value ?? fallback);
+      return mode === "custom" && found >= 0 ? Math.min(found, 60_000) : fallback;
+    };
+    const [from, to] = [number("HERMES_HUMAN_DELAY_MIN_MS", min, 800), number("HERMES_HUMAN_DELAY_MAX_MS", max, 2500)];
+    return (from + clock.random() * Math.max(0, to - from)) / 1000;
   }
 
   get sharing() {

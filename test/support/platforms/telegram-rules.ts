@@ -81,6 +81,8 @@ function typeProblem(name: string, type: string, value: unknown): string | null 
     case "Float":
       return typeof value === "number" ? null : wrong;
     case "String":
+      // In a group the name of an upload stands for it.
+      if (name.endsWith(".media") && value instanceof UploadedFile) return null;
       // Half a character is no UTF-8.
       return typeof value === "string" && value.isWellFormed() ? null : wrong;
     case "Boolean":
@@ -126,9 +128,13 @@ export function paramsOf(method: string, contentType: string, body: Buffer): Rec
     else files.set(name, new UploadedFile(file, Buffer.from(bytes)));
     at = next;
   }
-  for (const [name, value] of Object.entries(fields))
-    if (typeof value === "string" && value.startsWith("attach://"))
-      fields[name] = files.get(value.slice("attach://".length)) ?? value;
+  const attached = (value: unknown) =>
+    typeof value === "string" && value.startsWith("attach://")
+      ? (files.get(value.slice("attach://".length)) ?? value)
+      : value;
+  for (const [name, value] of Object.entries(fields)) fields[name] = attached(value);
+  if (Array.isArray(fields.media))
+    fields.media = fields.media.map((item) => ({ ...item, media: attached(item.media) }));
   return fields;
 }
 
@@ -141,3 +147,6 @@ function fromForm(method: string, name: string, text: string): unknown {
     return text;
   }
 }
+
+export const isPicture = ({ bytes }: UploadedFile) =>
+  /^(?:\x89PNG|\xff\xd8\xff|RIFF)/.test(bytes.toString("latin1", 0, 4));

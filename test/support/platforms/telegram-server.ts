@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { MarkdownRefused, parseMarkdownV2, trimmed } from "./telegram-markdown.ts";
-import { paramsOf, problemOf, REACTIONS, UploadedFile, valueProblem } from "./telegram-rules.ts";
+import { isPicture, paramsOf, problemOf, REACTIONS, UploadedFile, valueProblem } from "./telegram-rules.ts";
 import { type Exchange, type Person, type Posted, Room } from "./telegram-world.ts";
 
 type Params = Readonly<Record<string, unknown>>;
@@ -256,6 +256,8 @@ export class TelegramServer implements Exchange {
       case "sendVoice":
       case "sendDocument":
         return this.#sendFile(method.slice(4).toLowerCase(), params);
+      case "sendMediaGroup":
+        return this.#sendGroup(params);
       case "editMessageText":
         return this.#edit(params);
       case "deleteMessage":
@@ -413,13 +415,22 @@ export class TelegramServer implements Exchange {
     }
   }
 
+  /** All of them, or none. */
+  #sendGroup({ media, ...params }: Params) {
+    const items = media as readonly { type: string; media: unknown; caption?: string }[]; // the rules looked at it
+    if (items.length < 2 || items.length > 10) throw bad("wrong number of items in the group");
+    for (const { media: file } of items)
+      if (!(file instanceof UploadedFile) || !isPicture(file)) throw bad("IMAGE_PROCESS_FAILED");
+    return items.map(({ type, media: file, caption }) => this.#sendFile(type, { ...params, caption, [type]: file }));
+  }
+
   #sendFile(kind: string, params: Params) {
     const upload = params[kind];
     if (!(upload instanceof UploadedFile)) throw bad(`wrong file identifier/HTTP URL specified`);
     if (upload.bytes.length === 0) throw bad("file must be non-empty");
     if (upload.bytes.length > 50 * 1024 * 1024) throw new Refused(413, "Request Entity Too Large");
-    const isPicture = /^(?:\x89PNG|\xff\xd8\xff|RIFF)/.test(upload.bytes.toString("latin1", 0, 4));
-    if (kind === "photo" && (!isPicture || upload.bytes.length > 10 * 1024 * 1024)) throw bad("IMAGE_PROCESS_FAILED");
+    if (kind === "photo" && (!isPicture(upload) || upload.bytes.length > 10 * 1024 * 1024))
+      throw bad("IMAGE_PROCESS_FAILED");
     return this.#send(params, { text: String(params.caption ?? ""), most: 1024, file: { kind, upload } });
   }
 

@@ -260,6 +260,10 @@ class DiscordAdapter implements PlatformAdapter {
     return this.#ended ?? this.#sending.sendFile(target, file, options);
   }
 
+  async sendAlbum(target: ChatTarget, files: readonly OutgoingFile[], options: SendOptions): Promise<SendResult> {
+    return this.#ended ?? this.#sending.sendAlbum(target, files, options);
+  }
+
   async ask(
     target: ChatTarget,
     text: string,

@@ -42,18 +42,29 @@ export class Sending {
     return this.#create(target, key, text, { content: text });
   }
 
-  async sendFile(target: ChatTarget, file: OutgoingFile, { key }: SendOptions): Promise<SendResult> {
+  sendFile(target: ChatTarget, file: OutgoingFile, options: SendOptions): Promise<SendResult> {
+    return this.sendAlbum(target, [file], options);
+  }
+
+  async sendAlbum(target: ChatTarget, files: readonly OutgoingFile[], { key }: SendOptions): Promise<SendResult> {
+    let read = "";
     try {
-      const { size } = await stat(file.path);
-      if (size > MAX_FILE) return { failed: "refused", error: `${file.name} is larger than Discord takes (100 MB)` };
+      const parts = [];
+      for (const { name, path } of files) {
+        read = name;
+        const { size } = await stat(path);
+        if (size > MAX_FILE) return { failed: "refused", error: `${name} is larger than Discord takes (100 MB)` };
+        parts.push({ name: cleanName(name), data: await readFile(path) });
+      }
+      const caption = files.flatMap((file) => file.caption ?? []).join("\n");
       const body = {
-        ...(file.caption ? { content: file.caption } : {}),
-        attachments: [{ id: "0", filename: cleanName(file.name) }],
-        files: [{ name: cleanName(file.name), data: await readFile(file.path) }],
+        ...(caption ? { content: caption } : {}),
+        attachments: parts.map(({ name }, at) => ({ id: String(at), filename: name })),
+        files: parts,
       };
-      return await this.#create(target, key, fileText(file.name), body);
+      return await this.#create(target, key, fileText(files[0]?.name ?? ""), body);
     } catch (error) {
-      return { failed: "refused", error: `${file.name} cannot be read: ${messageOf(error)}` };
+      return { failed: "refused", error: `${read} cannot be read: ${messageOf(error)}` };
     }
   }
 

@@ -35,7 +35,7 @@ const EDIT_TRIES = 3;
 
 type Sending = Pick<
   PlatformAdapter,
-  "send" | "edit" | "remove" | "sendFile" | "ask" | "closeQuestion" | "typing" | "mark" | "setCommands"
+  "send" | "edit" | "remove" | "sendFile" | "sendAlbum" | "ask" | "closeQuestion" | "typing" | "mark" | "setCommands"
 >;
 type Other = NonNullable<Parameters<Api["sendMessage"]>[2]>;
 type Signal = Parameters<Api["getMe"]>[0];
@@ -94,6 +94,38 @@ export class Sender implements Sending {
     // A picture of strange proportions, a sound that is none: as a file everything goes.
     const isUnfit = "failed" in result && /photo_|image_process|video_|voice_|wrong (?:type|file)/i.test(result.error);
     return isUnfit && way !== "document" ? this.#upload("document", target, file, options) : result;
+  }
+
+  /** One by one, where a picture is none that Telegram groups. */
+  async sendAlbum(target: ChatTarget, files: readonly OutgoingFile[], options: SendOptions): Promise<SendResult> {
+    const sizes = await Promise.all(
+      files.map(({ path }) =>
+        stat(path)
+          .then(({ size }) => size)
+          .catch(() => null),
+      ),
+    );
+    const arePhotos = files.every((file, at) => sizes[at] != null && wayOf(file, sizes[at]) === "photo");
+    if (!arePhotos) return this.#oneByOne(target, files, options);
+    const { InputFile } = await this.#host.package("grammy", () => import("grammy"));
+    const sent: Sent = async (api, chat, signal) => {
+      const media = files.map(({ path, name }) => ({ type: "photo" as const, media: new InputFile(path, name) }));
+      const [first] = await api.sendMediaGroup(chat, media, this.#place(target, options), signal);
+      return first ?? true;
+    };
+    const result = await this.#attempt(target, sent, UPLOAD_SECONDS);
+    const isUnfit = "failed" in result && /photo_|image_process|wrong (?:type|file)/i.test(result.error);
+    return isUnfit ? this.#oneByOne(target, files, options) : result;
+  }
+
+  async #oneByOne(target: ChatTarget, files: readonly OutgoingFile[], options: SendOptions): Promise<SendResult> {
+    let last: SendResult = { failed: "refused", error: "there is no file" };
+    for (const [at, file] of files.entries()) {
+      last = await this.sendFile(target, file, options);
+      // What came before is there: a repeat would bring it twice.
+      if ("failed" in last) return at === 0 ? last : { ...last, failed: "refused" };
+    }
+    return last;
   }
 
   async #upload(way: Way, target: ChatTarget, file: OutgoingFile, options: SendOptions): Promise<SendResult> {
