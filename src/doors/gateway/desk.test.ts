@@ -125,3 +125,19 @@ test("whoever may no longer write when the turn begins is not answered, and not 
   const [, second] = await wrote(work, said("eve"), said("ann", { thread: "u" }));
   assert.deepEqual(await turns(), [second]);
 });
+
+test("a command that comes before the desk is open is run when it opens", async (t) => {
+  const { desk, work } = await open(t);
+  const [id] = await wrote(work, said("ann", { kind: "command", text: "/status" }));
+  desk.look();
+  await delay(30);
+  const ran: string[] = [];
+  desk.open({
+    async run(_key: string, row: { readonly id: number }) {
+      ran.push(String(row.id));
+      await work.settle([row.id], "command");
+    },
+  } as unknown as CommandDesk); // the one thing that is asked of it
+  while ((await work.waiting()).size > 0) await delay(5);
+  assert.deepEqual(ran, [id]);
+});

@@ -77,8 +77,9 @@ export class Desk {
     await this.#turns.get(key)?.over;
   }
 
-  /** Something may have changed in the inbox. */
+  /** Something may have changed in the inbox. Before it is open nobody could run a command that is seen: what came by then waits. */
   look(): void {
+    if (this.#state === "closed") return;
     if (this.#looking) {
       this.#again = true;
       return;
