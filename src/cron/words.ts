@@ -142,8 +142,8 @@ function readChinese(text: string, today: Date): Said | null {
   if (day.endsWith("周末")) return weekly(time, "0,6");
   const ahead = ["今天", "明天", "后天"].indexOf(day);
   if (ahead >= 0) return onDay(today, ahead, time);
-  const date = /月(.*)[号日]$/.exec(day)?.[1];
-  if (date !== undefined) return monthly(time, chineseNumber(date) ?? 0);
+  const month = day.indexOf("月");
+  if (month >= 0) return monthly(time, chineseNumber(day.slice(month + 1, -1)) ?? 0);
   // Without `每` it is the one that comes next, which nobody said.
   if (!/^[每逢]/.test(day)) return null;
   const letters = day.replace(/周|星期|礼拜|每个?|逢|[、,，和及]/g, "");
