@@ -482,27 +482,4 @@ export function workConformance(kind: string, open: (t: TestContext) => Promise<
     assert.deepEqual([inbox.queued, outbox.pending, outbox.sending, outbox.dead], [3, 3, 1, 0]);
     assert.ok(Math.abs((inbox.oldest ?? 0) - Date.now() / 1000) < 600 && outbox.oldest !== null);
   });
-
-  check(
-    "a value and what follows from it change in one step; while somebody waits, not at all",
-    async ({ store, work }) => {
-      const step = (value: string, expected: string | null, id: string) => {
-        const events = [event(id, "chat:1", { kind: "goal" })];
-        return {
-          meta: { key: "goal:s", value, expected },
-          sessionKey: "chat:1",
-          events,
-          withdrawGoals: true,
-          unlessBusy: true,
-        };
-      };
-      await accepted(work, event("seen", "chat:1", { event: { observed: true } }));
-      const how = [await work.follow(step("1", null, "g1")), await work.follow(step("2", null, "g"))];
-      how.push(await work.follow(step("2", "1", "g2")));
-      await accepted(work, event("said"));
-      assert.deepEqual([...how, await work.follow(step("3", "2", "g"))], ["done", "changed", "done", "busy"]);
-      assert.deepEqual(texts((await work.waiting()).get("chat:1") ?? []), ["seen", "said", "g2"]);
-      assert.equal(await store.getMeta("goal:s"), "2");
-    },
-  );
 }

@@ -40,3 +40,30 @@ test("a file that may only be read, and never had any work, has none", async (t)
   const { inbox, outbox, platforms } = await (await reader.work()).counts();
   assert.deepEqual([inbox.queued, outbox.pending, platforms], [0, 0, {}]);
 });
+
+test("a value and what follows from it change in one step; while somebody waits in the chat, not at all", async (t) => {
+  const { store } = await open(t);
+  const work = await store.work();
+  const at = { sessionKey: "chat:1", platform: "p", account: "bot" };
+  const row = (updateId: string, kind: "user" | "goal", more: object = {}) => ({
+    ...{ ...at, updateId, kind, event: { text: updateId, ...more } },
+  });
+  const line = (cause: string) => ({ cause, part: 0, platform: "p", account: "bot", target: {}, payload: {} });
+  const step = (value: string, expected: string | null, id: string) =>
+    work.follow({
+      ...{ meta: { key: "goal:s", value, expected }, sessionKey: "chat:1", withdrawGoals: true, unlessBusy: true },
+      ...{ events: [row(id, "goal")], outbox: [line(id)] },
+    });
+  // What was only overheard waits for nobody.
+  await work.accept([row("overheard", "user", { observed: true })]);
+  assert.deepEqual([await step("1", null, "g1"), await step("2", null, "g")], ["done", "changed"]);
+  assert.equal(await step("2", "1", "g2"), "done");
+  await work.accept([row("said", "user")]);
+  assert.equal(await step("3", "2", "g"), "busy");
+  const waiting = (await work.waiting()).get("chat:1") ?? [];
+  assert.deepEqual(
+    waiting.map(({ updateId }) => updateId),
+    ["overheard", "said", "g2"],
+  );
+  assert.deepEqual([await store.getMeta("goal:s"), (await work.counts()).outbox.pending], ["2", 2]);
+});
