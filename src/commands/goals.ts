@@ -113,8 +113,8 @@ async function set(
   ctx: CommandContext,
   { draft }: { readonly draft: boolean },
 ): Promise<void> {
-  const budget = /^--max[ =](\S+)(?:\s+([\s\S]*))?$/.exec(typed);
-  const maxTurns = budget ? Number(budget[1]) : goals.maxTurns;
+  const budget = /^--max(?![^\s=])[\s=]{0,3}(\S*)(?:\s+([\s\S]*))?$/.exec(typed);
+  const maxTurns = budget ? Number(budget[1] || Number.NaN) : goals.maxTurns;
   if (!Number.isInteger(maxTurns) || maxTurns < 1) return ctx.warn(t("--max takes a number of turns, 1 or more."));
   const text = (budget ? (budget[2] ?? "") : typed).trim();
   if (text === "" && budget && !draft)

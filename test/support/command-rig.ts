@@ -7,6 +7,7 @@ import { builtinCommands } from "../../src/commands/builtin.ts";
 import type { CommandContext } from "../../src/commands/context.ts";
 import { dispatchTyped } from "../../src/commands/dispatch.ts";
 import { menuSkills } from "../../src/commands/skills.ts";
+import { TerminalGoals } from "../../src/doors/terminal/goals.ts";
 import { systemClock } from "../../src/kit/clock.ts";
 import { openRequest } from "./open-request.ts";
 import { tempHome } from "./temp-home.ts";
@@ -52,6 +53,18 @@ export async function commandRig(
     clock: systemClock,
     onReport: ({ id, status, text }) => void heard.push(`${id} ${status}: ${text}`),
   });
+  // The screen's own, with a queue that only tells what comes next.
+  const turns = {
+    isTaken: false,
+    continueGoal: (wanted: boolean) => void (wanted && heard.push("the goal goes on")),
+    queue: ({ text }: { readonly text: string }) => void heard.push(`first turn: ${text}`),
+  };
+  const page = {
+    info: (text: string) => void heard.push(text),
+    warn: (text: string) => void heard.push(`warning: ${text}`),
+  };
+  const goals = new TerminalGoals(request, () => turns, page);
+  await goals.begin(conversation);
   const ctx: CommandContext = {
     home,
     store,
@@ -87,6 +100,9 @@ export async function commandRig(
     resumeSession: (id) => switchTo(id),
     commands: () => "the help",
     skillCommands: () => menuSkills(ctx, builtinCommands()),
+    get goals() {
+      return goals.present;
+    },
     background: {
       get running() {
         return background.running;
@@ -135,6 +151,7 @@ export async function commandRig(
     text: () => heard.splice(0).join("\n"),
   };
   t.after(async () => {
+    goals.close();
     await background.close();
     await conversation.close("cli_close");
     await store.close();
