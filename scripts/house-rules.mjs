@@ -32,6 +32,8 @@ const spawners = {
   "src/plugins/shell-hooks/run.ts": "hooks the user consented to, word by word, without a shell",
   "src/doors/cli/config.ts": "the user's editor",
   "src/doors/cli/program.ts": "hermes itself again, under another profile or Node",
+  "src/home/start-program.ts":
+    "hermes itself, in a process that outlives the one that started it: fixed arguments of ours",
   "src/doors/gateway/services.ts":
     "systemctl and launchctl with fixed arguments, without a shell, and hermes itself in the background",
   "src/doors/terminal/clipboard.ts": "the clipboard programs of the system, and the user's editor",

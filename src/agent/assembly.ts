@@ -102,7 +102,15 @@ export interface Assembly {
   /** What tools get of the home besides the paths: variables, the file redactor, write limits. */
   readonly toolPorts?: Pick<
     ToolContext,
-    "env" | "acceptsEdit" | "redactFile" | "writeSafeRoots" | "skills" | "conversation" | "transformOutput" | "deliver"
+    | "env"
+    | "acceptsEdit"
+    | "redactFile"
+    | "writeSafeRoots"
+    | "skills"
+    | "conversation"
+    | "transformOutput"
+    | "deliver"
+    | "schedule"
   >;
 }
 

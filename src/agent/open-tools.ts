@@ -20,7 +20,7 @@ import { loadTools } from "../tools/toolset/discover.ts";
 import { registry } from "../tools/toolset/registry.ts";
 import { SessionTools } from "../tools/toolset/session-tools.ts";
 import { bundleName, COMPOSITE, listedNames, pluginToolsets } from "../tools/toolset/toolsets.ts";
-import type { OpenRequest } from "./open-request.ts";
+import { isUnattended, type OpenRequest } from "./open-request.ts";
 
 /** What the choice of tools depends on besides the request. */
 export interface ToolChoice {
@@ -88,7 +88,11 @@ export async function openTools(request: OpenRequest, choice: ToolChoice): Promi
     contextLength: choice.contextLength,
     log,
     env: (name) => home.env(name),
-    ports: new Set([...(canAsk(request) ? ["ask"] : []), ...(request.deliver ? ["deliver"] : [])]),
+    ports: new Set([
+      ...(canAsk(request) ? ["ask"] : []),
+      ...(request.deliver ? ["deliver"] : []),
+      ...(maySchedule(request) ? ["schedule"] : []),
+    ]),
     explainMissing: async (name, signal) => (await choice.mcp?.explainMissing(name, signal)) ?? null,
   });
   if (toolsets && toolsets.length > 0 && toolsets.every((name) => tools.unknown.includes(name))) {
@@ -102,6 +106,10 @@ export async function openTools(request: OpenRequest, choice: ToolChoice): Promi
 
 /** A user is there to answer questions. A prompt in the background counts too: it shares the list, and with it the cache, of its conversation. */
 const canAsk = ({ interactive, start }: OpenRequest) => interactive || start?.origin === "background";
+
+/** A run that nobody began by hand schedules nothing, and neither does what a person's conversation delegated. */
+export const maySchedule = (request: Pick<OpenRequest, "origin" | "start">) =>
+  !isUnattended(request) && request.start?.origin !== "subagent";
 
 /** The request names tools that do not exist. */
 class ToolsetError extends UserError {

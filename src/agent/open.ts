@@ -37,6 +37,7 @@ import { isUnattended, type OpenRequest } from "./open-request.ts";
 import {
   focusToolsets,
   hashedChoice,
+  maySchedule,
   openSessionTools,
   openTools,
   restampTools,
@@ -151,6 +152,7 @@ async function assemble(request: OpenRequest, mcp: ConversationMcp): Promise<Ope
       redactFile: (text, path) => home.redact.forFile(text, path),
       skills: skills ?? undefined,
       deliver: request.deliver,
+      schedule: maySchedule(request) ? { startQueued: () => startQueuedJobs(home) } : undefined,
       writeSafeRoots: safeRoots(home.env("HERMES_WRITE_SAFE_ROOT") ?? ""),
     },
     memory: memory?.enabled ? memory : undefined,
@@ -439,6 +441,11 @@ async function wantsPlugins(home: OpenHome): Promise<boolean> {
   const provider = memory.provider.trim();
   if ((provider !== "" && provider !== "local") || !isStandard(context.engine)) return true;
   return isDirectory(bundledPlugins()); // none came with the program
+}
+
+async function startQueuedJobs(home: OpenHome): Promise<void> {
+  const { startQueued } = await import("../cron/ticker.ts");
+  await startQueued(home);
 }
 
 /** Old conversations go when the user wants it so; it never delays the one that is opened. */

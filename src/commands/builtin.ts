@@ -2,6 +2,7 @@ import { CHAT_COMMANDS } from "./chats.ts";
 import { COMPRESSION_COMMANDS } from "./compression.ts";
 import { CONFIG_COMMANDS } from "./config.ts";
 import { CONVERSATION_COMMANDS } from "./conversations.ts";
+import { CRON_COMMANDS } from "./cron.ts";
 import { DETAIL_COMMANDS } from "./details.ts";
 import { FORK_COMMANDS } from "./fork.ts";
 import { GOAL_COMMANDS } from "./goals.ts";
@@ -41,6 +42,7 @@ export const builtinCommands = () =>
     ...MCP_COMMANDS,
     ...SKILL_COMMANDS,
     ...PLUGIN_COMMANDS,
+    ...CRON_COMMANDS,
     ...PROMPT_COMMANDS,
     ...LIBRARY_COMMANDS,
     ...MEMORY_COMMANDS,

@@ -70,6 +70,13 @@ export interface ChatSurface {
   /** Stops the running turn and drops plain messages that wait. */
   stop(): Promise<string>;
   whoami(): string;
+  /** Where this is, for what answers here later. */
+  readonly place: {
+    readonly platform: string;
+    readonly chat_id: string;
+    readonly chat_name?: string;
+    readonly thread_id?: string;
+  };
   /** This chat is where messages without one of their own go. */
   setHome(): Promise<string>;
   /** Finishes what runs, then starts the gateway again. */

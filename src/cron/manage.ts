@@ -64,7 +64,7 @@ export interface ListedJob extends Job {
   } | null;
 }
 
-interface CronStatus extends TickerStatus {
+export interface CronStatus extends TickerStatus {
   readonly lag_seconds: number;
   readonly jobs: {
     readonly enabled: number;
@@ -82,7 +82,7 @@ interface CronStatus extends TickerStatus {
 }
 
 interface CronJobsOptions {
-  readonly home: OpenHome;
+  readonly home: Pick<OpenHome, "paths" | "config">;
   readonly clock: Clock;
   work(): Promise<WorkStore>;
   /** Something about the file that the user should see. */

@@ -1,7 +1,5 @@
 // Starts jobs when they are due: looks at the list, claims slots, keeps a few runs going at once and writes down what came of them.
-import { LockTimeoutError, withLock } from "../home/lock.ts";
 import type { Logger } from "../home/log.ts";
-import type { HomePaths } from "../home/paths.ts";
 import type { Clock } from "../kit/clock.ts";
 import { messageOf } from "../kit/errors.ts";
 import type { JobRun, OutboxPart, WorkStore } from "../sessions/work.ts";
@@ -32,8 +30,9 @@ export interface Delivery {
 }
 
 interface SchedulerPorts {
-  readonly paths: HomePaths;
-  readonly jobs: JobFile;
+  readonly jobs: Pick<JobFile, "read" | "change">;
+  /** Runs a look while no other process looks; false when one does. */
+  alone(look: () => Promise<void>): Promise<boolean>;
   readonly work: WorkStore;
   readonly clock: Clock;
   readonly log: Logger;
@@ -93,15 +92,8 @@ export class Scheduler {
   }
 
   /** One look at the list; false when another process is looking. Resolves as soon as what is due has been put in line. */
-  async tick(): Promise<boolean> {
-    const { paths } = this.#ports;
-    try {
-      await withLock(paths.at("cron", ".tick.lock"), () => this.#look(), { waitMs: 0 });
-      return true;
-    } catch (error) {
-      if (error instanceof LockTimeoutError) return false;
-      throw error;
-    }
+  tick(): Promise<boolean> {
+    return this.#ports.alone(() => this.#look());
   }
 
   /** Takes what was asked for by hand. */
@@ -113,14 +105,9 @@ export class Scheduler {
     const known = new Map((await jobs.read()).map((job) => [job.id, job]));
     for (const row of rows) {
       const job = known.get(row.jobId);
-      if (job) this.#start(row, job);
+      if (job) void this.#start(row, job);
       else await work.endRun(row.id, { state: "failed", error: "the job was removed before it ran" });
     }
-  }
-
-  /** Runs a job that this process has claimed by hand. */
-  async runNow(row: JobRun, job: Job): Promise<void> {
-    await this.#start(row, job);
   }
 
   /** Until nothing waits and nothing runs. */
@@ -235,7 +222,7 @@ export class Scheduler {
       while (this.#waiting.size > 0 && this.#running.size < most && !this.#isClosed) {
         const next = [...this.#waiting.keys()].slice(0, most - this.#running.size);
         try {
-          for (const { row, job } of await this.#claim(next)) this.#start(row, job);
+          for (const { row, job } of await this.#claim(next)) void this.#start(row, job);
         } catch (error) {
           // The next look puts them in line again.
           this.#ports.log.error(`jobs could not be started: ${messageOf(error)}`);

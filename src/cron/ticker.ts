@@ -1,7 +1,11 @@
 // Who runs the schedule of a home: the gateway, or `hermes cron daemon`. What it says about itself in `cron/ticker.json`, and its heartbeat.
 import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { LockTimeoutError, withLock } from "../home/lock.ts";
+import type { OpenHome } from "../home/open.ts";
 import type { HomePaths } from "../home/paths.ts";
 import { makeDirectory } from "../home/paths.ts";
+import { startProgram } from "../home/start-program.ts";
 import type { Clock } from "../kit/clock.ts";
 import { messageOf } from "../kit/errors.ts";
 import { writeFileAtomic } from "../kit/files.ts";
@@ -32,6 +36,24 @@ export async function tickerStatus(paths: HomePaths): Promise<TickerStatus> {
     pid: isAlive ? pid : null,
     last_tick_at: asText(last) || null,
   };
+}
+
+/** A process of its own for what was asked for by hand: where nothing runs the schedule, and whoever asked has other things to do. */
+export const startQueued = (home: OpenHome): Promise<number> =>
+  startProgram(home, ["cron", "run", "--queued"], {
+    cwd: home.osHome,
+    log: join(home.paths.logsDir, "cron-console.log"),
+  });
+
+/** The lock of looks: whoever comes while another process looks has nothing to do. */
+export async function lookAlone(paths: HomePaths, look: () => Promise<void>): Promise<boolean> {
+  try {
+    await withLock(paths.at("cron", ".tick.lock"), look, { waitMs: 0 });
+    return true;
+  } catch (error) {
+    if (error instanceof LockTimeoutError) return false;
+    throw error;
+  }
 }
 
 interface TickerOptions {

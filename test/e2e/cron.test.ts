@@ -164,4 +164,37 @@ describe("hermes cron", () => {
     const { skipped } = JSON.parse((await cron(home, "status", "--json")).stdout);
     assert.equal(skipped.length, 2);
   });
+
+  test("the agent schedules a job for its user, and /cron lists, runs and removes it", async () => {
+    await using home = await homeWith();
+    model.otherwise((request) => {
+      const last = saidTo(request);
+      if (/scheduled run/.test(last)) return { text: "Stretch!" };
+      if (request.body.messages.at(-1).role === "tool") return { text: `MADE ${last}` };
+      const args = {
+        action: "create",
+        schedule: "every weekday at 15",
+        prompt: "Remind me to stretch",
+        name: "stretch",
+      };
+      return { toolCalls: [{ name: "tool_call", arguments: { name: "cronjob", arguments: args } }] };
+    });
+    const said = await runHermes(["-z", "Remind me to stretch on weekdays at three"], { home });
+    const made = JSON.parse(said.stdout.slice("MADE ".length));
+    assert.deepEqual([made.success, made.schedule, made.next_runs.length], [true, "0 15 * * 1-5", 3], said.stdout);
+    const slash = async (line: string) => (await runHermes(["-z", line], { home })).stdout;
+    assert.match(
+      await slash("/cron add every monday 10:00 Water the plants --name plants"),
+      /0 10 \* \* 1 \(forever\)[\s\S]*next/,
+    );
+    assert.match(await slash("/cron list"), /stretch[\s\S]*plants[\s\S]*Nothing is running the schedule/);
+    assert.match(await slash("/cron run stretch"), /runs now/);
+    await until("it ran in a process of its own", async () => rows(home).some(({ state }) => state === "completed"));
+    assert.match((await outputs(home, made.job_id))[0] ?? "", /Stretch!/);
+    assert.match(await slash("/cron remove plants"), /removed/);
+    assert.deepEqual(
+      (await stored(home)).map(({ name }) => name),
+      ["stretch"],
+    );
+  });
 });

@@ -1,11 +1,11 @@
 // `hermes cron`: scheduled jobs, with a gateway or without one.
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import type { Job } from "../../cron/jobs.ts";
-import { repeatWords } from "../../cron/jobs.ts";
-import { CronJobs, type JobAnswer, type JobFields, type ListedJob } from "../../cron/manage.ts";
+import { CronJobs, type JobAnswer, type JobFields } from "../../cron/manage.ts";
 import { homeZone } from "../../cron/run.ts";
-import type { RunLine } from "../../cron/scheduler.ts";
-import { type TickerStatus, tickerStatus } from "../../cron/ticker.ts";
+import type { RunLine, Scheduler } from "../../cron/scheduler.ts";
+import { answerLines, listText, nobodyLine, statusLines } from "../../cron/show.ts";
+import { tickerStatus } from "../../cron/ticker.ts";
 import { hermesCommand } from "../../home/paths.ts";
 import { plural } from "../../kit/formats.ts";
 import { type CliContext, ExitError } from "../cli-context.ts";
@@ -74,8 +74,9 @@ export function define(command: Command, ctx: CliContext): void {
     .action((job: string, flags: JsonFlag) => answer((jobs) => jobs.remove(job), flags, ctx));
   json(command.command("run"))
     .description("run a job now, in addition to its schedule")
-    .argument("<job>", "its id or name")
-    .action((job: string, flags: JsonFlag) => run(job, flags, ctx));
+    .argument("[job]", "its id or name")
+    .addOption(new Option("--queued").hideHelp())
+    .action((job: string | undefined, flags: JsonFlag & { readonly queued?: true }) => run(job, flags, ctx));
   json(command.command("status"))
     .description("show who runs the schedule, what comes next and what was skipped")
     .action((flags: JsonFlag) => status(flags, ctx));
@@ -165,74 +166,24 @@ async function answer(
   const { io, home } = ctx;
   const result = await work(await jobsOf(ctx));
   if (json) return io.out(`${JSON.stringify(result)}\n`);
-  const zone = homeZone(home);
-  const times = result.next_runs.map((at) => zone.minute(Date.parse(at)));
-  io.out(`✓ ${result.message}\n`);
-  io.out(
-    `  id        ${result.job_id}\n  schedule  ${result.schedule} (${result.repeat})\n  delivers  ${result.deliver}\n`,
-  );
-  if (times.length > 0) io.out(`  next      ${times.join(", ")} (${zone.name})\n`);
-  if (isNew) sayNobody(await tickerStatus(home.paths), ctx);
+  io.out(`${answerLines(result, homeZone(home))}\n`);
+  const nobody = isNew ? nobodyLine(await tickerStatus(home.paths)) : null;
+  if (nobody !== null) io.out(`${nobody}\n`);
 }
-
-function sayNobody({ running }: TickerStatus, { io }: CliContext): void {
-  if (!running) io.out(`${nobody()}\n`);
-}
-
-const nobody = () =>
-  `Nothing is running the schedule. Start it: ${hermesCommand("gateway start")} or ${hermesCommand("cron daemon")}`;
 
 async function list({ all, json }: JsonFlag & { readonly all?: true }, ctx: CliContext): Promise<void> {
   const { io, home } = ctx;
-  const jobs = await (await jobsOf(ctx)).list({ all: all === true || json === true });
+  const cron = await jobsOf(ctx);
   const ticker = await tickerStatus(home.paths);
-  if (json) return io.out(`${JSON.stringify({ jobs, ticker }, null, 2)}\n`);
-  if (jobs.length === 0) io.out(`No jobs. Schedule one: ${hermesCommand('cron add "every weekday at 9" "..."')}\n`);
-  for (const job of jobs) io.out(`${jobLines(job, ctx)}\n\n`, { asIs: true });
-  sayNobody(ticker, ctx);
-}
-
-function jobLines(job: ListedJob, { home }: CliContext): string {
-  const zone = homeZone(home);
-  const next = job.next_runs.map((at) => zone.minute(Date.parse(at)));
-  const state = job.running ? "running" : job.enabled ? job.state : job.state === "scheduled" ? "off" : job.state;
-  const last = job.last_run;
-  const came = last === null ? null : last.error ? `${last.state}: ${last.error}` : last.state;
-  const rows = [
-    ["schedule", `${job.schedule_display} (${repeatWords(job)})`],
-    ["next", next.join(", ")],
-    ["last", came === null ? "" : `${last?.ended_at ? `${zone.minute(Date.parse(last.ended_at))} ` : ""}${came}`],
-    ["delivers", job.deliver],
-    [
-      "problem",
-      job.last_delivery_error ?? (job.state === "error" ? (job.last_error ?? "") : (job.paused_reason ?? "")),
-    ],
-  ];
-  const shown = rows.filter(([, value]) => value !== "").map(([name = "", value]) => `  ${name.padEnd(9)} ${value}`);
-  return [`${job.id}  ${job.name}  [${state}]`, ...shown].join("\n");
+  if (json) return io.out(`${JSON.stringify({ jobs: await cron.list({ all: true }), ticker }, null, 2)}\n`);
+  io.out(`${await listText(cron, ticker, homeZone(home), { all: all === true })}\n`);
 }
 
 async function status({ json }: JsonFlag, ctx: CliContext): Promise<void> {
   const { io, home } = ctx;
   const found = await (await jobsOf(ctx)).status();
   if (json) return io.out(`${JSON.stringify(found, null, 2)}\n`);
-  const zone = homeZone(home);
-  const { jobs, next, skipped } = found;
-  const who = found.by === "gateway" ? "the gateway" : "hermes cron daemon";
-  io.out(
-    found.running
-      ? `Running: ${who} (process ${found.pid}), last look ${found.last_tick_at ?? "never"}\n`
-      : `${nobody()}\n`,
-  );
-  io.out(
-    `Jobs: ${jobs.enabled} scheduled, ${jobs.paused} paused, ${jobs.completed} completed, ${jobs.error} with errors\n`,
-  );
-  if (next)
-    io.out(
-      `Next: ${next.name} at ${zone.minute(Date.parse(next.at))}${found.lag_seconds > 0 ? `, ${found.lag_seconds} s late` : ""}\n`,
-    );
-  if (skipped.length > 0) io.out("Skipped:\n");
-  for (const { job_id, slot, reason } of skipped) io.out(`  ${slot}  ${job_id}  ${reason}\n`, { asIs: true });
+  io.out(`${statusLines(found, homeZone(home))}\n`);
 }
 
 // Running them.
@@ -256,40 +207,53 @@ async function open(
   return { ...cron, settings };
 }
 
-async function run(reference: string, flags: JsonFlag, ctx: CliContext): Promise<void> {
+async function run(
+  reference: string | undefined,
+  flags: JsonFlag & { readonly queued?: true },
+  ctx: CliContext,
+): Promise<void> {
   const { io } = ctx;
+  if (flags.queued) return takeQueued(await open(ctx, () => undefined), ctx);
+  if (reference === undefined) throw new ExitError(2, "hermes cron run needs a job: its id or name.");
   const outcome: { line: RunLine | null } = { line: null };
-  const jobs = await jobsOf(ctx);
-  const asked = await jobs.trigger(reference);
-  const { row, by, ...result } = asked;
+  const { row, by, ...result } = await (await jobsOf(ctx)).trigger(reference);
   if (by !== null) {
     const who = by === "gateway" ? "The gateway" : "hermes cron daemon";
-    return io.out(
-      flags.json
-        ? `${JSON.stringify(result)}\n`
-        : `✓ ${who} runs "${result.name}" now. See: ${hermesCommand("cron list")}\n`,
-    );
+    const said = `✓ ${who} runs "${result.name}" now. See: ${hermesCommand("cron list")}`;
+    return io.out(`${flags.json ? JSON.stringify(result) : said}\n`);
   }
-  const { scheduler } = await open(ctx, (job, line) => {
+  const cron = await open(ctx, (job, line) => {
     if (job.id === row.jobId) outcome.line = line;
   });
-  const listener = listenForEnd({ home: ctx.home, clock: ctx.clock, hasTerminal: io.stdinIsTerminal });
-  try {
-    listener.stop.addEventListener("abort", () => void scheduler.close({ graceMs: 0 }), { once: true });
-    await scheduler.takeQueued();
-    await scheduler.settled();
-  } finally {
-    listener.close();
-  }
+  await takeQueued(cron, ctx);
   const { line } = outcome;
   const failed = line?.type !== "ok";
   const said = line === null ? "it did not run" : lineWords(line);
-  if (flags.json)
-    io.out(
-      `${JSON.stringify(failed ? { success: false, error: said } : { ...result, message: `Job "${result.name}" ran.` })}\n`,
-    );
-  else io.out(`${failed ? "✗" : "✓"} ${result.name} (${result.job_id}): ${said}\n`);
+  const answered = failed ? { success: false, error: said } : { ...result, message: `Job "${result.name}" ran.` };
+  const shown = `${failed ? "✗" : "✓"} ${result.name} (${result.job_id}): ${said}`;
+  io.out(`${flags.json ? JSON.stringify(answered) : shown}\n`);
   if (failed) throw new ExitError(1);
+}
+
+/** What was asked for by hand, in this process. */
+const takeQueued = ({ scheduler }: Cron, ctx: CliContext) =>
+  untilSettled(scheduler, ctx, async () => scheduler.takeQueued());
+
+/** Ctrl+C stops what runs. */
+async function untilSettled<T>(
+  scheduler: Scheduler,
+  { home, clock, io }: CliContext,
+  begin: () => Promise<T>,
+): Promise<T> {
+  const listener = listenForEnd({ home, clock, hasTerminal: io.stdinIsTerminal });
+  try {
+    listener.stop.addEventListener("abort", () => void scheduler.close({ graceMs: 0 }), { once: true });
+    const begun = await begin();
+    await scheduler.settled();
+    return begun;
+  } finally {
+    listener.close();
+  }
 }
 
 const lineWords = (line: RunLine) => (line.type === "ok" ? "ok" : `${line.type}: ${line.reason}`);
@@ -301,17 +265,13 @@ async function tick(ctx: CliContext): Promise<void> {
     count++;
     io.out(`${job.name} (${job.id}): ${lineWords(line)}\n`);
   });
-  const listener = listenForEnd({ home: ctx.home, clock: ctx.clock, hasTerminal: io.stdinIsTerminal });
-  try {
-    listener.stop.addEventListener("abort", () => void scheduler.close({ graceMs: 0 }), { once: true });
+  const looked = await untilSettled(scheduler, ctx, async () => {
     const { by } = await tickerStatus(ctx.home.paths);
     if (by === null) await scheduler.takeQueued();
-    if (!(await scheduler.tick())) return io.out("Another process is looking just now.\n");
-    await scheduler.settled();
-    if (count === 0) io.out("nothing due\n");
-  } finally {
-    listener.close();
-  }
+    return scheduler.tick();
+  });
+  if (!looked) return io.out("Another process is looking just now.\n");
+  if (count === 0) io.out("nothing due\n");
 }
 
 /** A run gets so long when the daemon is stopped. */

@@ -5,7 +5,7 @@ import { CronJobs } from "../../cron/manage.ts";
 import type { AgentAnswer, AgentTask } from "../../cron/run.ts";
 import { homeZone, runJob, wrapped } from "../../cron/run.ts";
 import { type Delivery, type RunLine, Scheduler } from "../../cron/scheduler.ts";
-import { keepTicking } from "../../cron/ticker.ts";
+import { keepTicking, lookAlone } from "../../cron/ticker.ts";
 import type { OpenHome } from "../../home/open.ts";
 import type { Clock } from "../../kit/clock.ts";
 import { plural } from "../../kit/formats.ts";
@@ -53,7 +53,8 @@ export async function openCron(options: CronOptions): Promise<Cron> {
   const agent = async (task: AgentTask): Promise<AgentAnswer> =>
     (await import("./cron-agent.ts")).runScheduled(task, { home, store, clock, cwd });
   const scheduler = new Scheduler({
-    ...{ paths: home.paths, jobs: jobs.file, work, clock, log, holder: newHolder() },
+    ...{ jobs: jobs.file, work, clock, log, holder: newHolder() },
+    alone: (look) => lookAlone(home.paths, look),
     settings() {
       const { max_parallel_jobs: most, missed_run: missedRun } = home.config().cron;
       return { zone: homeZone(home), missedRun, most: most && most > 0 ? most : MOST_AT_ONCE };

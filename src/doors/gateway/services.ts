@@ -2,11 +2,11 @@
 // Nothing here is needed: `hermes gateway run` is the whole gateway.
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
-import { type FileHandle, mkdir, open, rename, rm, stat } from "node:fs/promises";
+import { mkdir, rm } from "node:fs/promises";
 import { userInfo } from "node:os";
 import { dirname, join } from "node:path";
 import type { OpenHome } from "../../home/open.ts";
-import { installRoot } from "../../home/paths.ts";
+import { commandLine, startProgram } from "../../home/start-program.ts";
 import { codeOf, UserError } from "../../kit/errors.ts";
 import { exists, writeFileAtomic } from "../../kit/files.ts";
 import { DETACHED } from "./ending.ts";
@@ -170,12 +170,6 @@ function run(home: OpenHome, program: string, args: readonly string[]): Promise<
 
 // What is written for them.
 
-/** This program with its profile: what is started is what runs now, whatever PATH says. */
-function commandLine({ paths }: Pick<OpenHome, "paths">, args: readonly string[]): readonly string[] {
-  const profile = paths.profile === "custom" ? [] : ["-p", paths.profile];
-  return [process.execPath, join(installRoot(), "bin", "hermes.mjs"), ...profile, ...args];
-}
-
 /** A turn may take this long to end, and what follows it a little more. */
 const stopSeconds = (home: OpenHome) => home.config().agent.restart_drain_timeout + 30;
 
@@ -253,39 +247,9 @@ const xml = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt
 
 // Without a manager: a process of its own.
 
-const LARGEST_LOG = 1_000_000;
-
 /** What a gateway that nobody watches writes to its console. */
 export const consoleLog = ({ paths }: Pick<OpenHome, "paths">) => join(paths.logsDir, "gateway-console.log");
 
 /** Starts hermes with these arguments, in this home, on its own feet; resolves to its process id. */
-export async function startDetached(home: OpenHome, args: readonly string[], cwd: string): Promise<number> {
-  const log = await openLog(consoleLog(home));
-  try {
-    const [program = "", ...words] = commandLine(home, args);
-    // It is this program: keys that children are not given are for it as well.
-    const keys = home.withheld().filter((name) => home.override(name) !== undefined);
-    const child = spawn(program, words, {
-      ...{ cwd, detached: true, env: { ...home.environment(keys), [DETACHED]: "1" } },
-      stdio: ["ignore", log.fd, log.fd],
-    });
-    const pid = await new Promise<number>((resolve, reject) => {
-      child.on("error", reject);
-      child.on("spawn", () => resolve(child.pid ?? 0));
-    });
-    child.unref();
-    return pid;
-  } finally {
-    await log.close();
-  }
-}
-
-async function openLog(path: string): Promise<FileHandle> {
-  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-  const size = await stat(path).then(
-    (found) => found.size,
-    () => 0,
-  );
-  if (size > LARGEST_LOG) await rename(path, `${path}.1`);
-  return open(path, "a", 0o600);
-}
+export const startDetached = (home: OpenHome, args: readonly string[], cwd: string): Promise<number> =>
+  startProgram(home, args, { cwd, log: consoleLog(home), variables: { [DETACHED]: "1" } });

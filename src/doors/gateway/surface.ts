@@ -248,6 +248,7 @@ export class CommandDesk {
         answer: async (choice, options) => questions.answer(key, choice, source, options),
         stop: () => this.#stop(key, row.id, present, message),
         whoami: () => this.#whoami(source),
+        place: placeOf(source),
         setHome: () => this.#controls.setHome(message),
         restart: () => this.#controls.restart(message),
         platforms: controls.platforms,
@@ -367,3 +368,11 @@ export class CommandDesk {
 const SURFACE: DispatchSurface = { kind: "gateway", interrupt: async () => undefined };
 const MOST_LISTED = 30;
 const ANSWERS: ReadonlySet<string> = new Set(["approve", "deny", "once", "always", "cancel", "yes", "no"]);
+
+function placeOf({ platform, chat_id, user_id, chat_name, thread_id }: ChatSource) {
+  return {
+    ...{ platform, chat_id: chat_id ?? user_id ?? "" },
+    ...(chat_name === undefined ? {} : { chat_name }),
+    ...(thread_id === undefined ? {} : { thread_id }),
+  };
+}

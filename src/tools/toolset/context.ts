@@ -102,6 +102,12 @@ export interface DeliverPort {
   list(platform?: string): Promise<Readonly<Record<string, readonly unknown[]>>>;
 }
 
+/** For tools that schedule. */
+interface SchedulePort {
+  /** Starts what was asked for by hand, where nothing runs the schedule. */
+  startQueued(): Promise<void>;
+}
+
 /** The ports. A tool whose port is absent answers with an error, it never guesses. */
 export interface ToolContext extends RunContext {
   readonly callId: string;
@@ -158,6 +164,8 @@ export interface ToolContext extends RunContext {
     | undefined;
   /** Sends messages to chats. Absent: no gateway stands behind the conversation. */
   readonly deliver?: DeliverPort | undefined;
+  /** Absent in runs that nobody began by hand: they schedule nothing. */
+  readonly schedule?: SchedulePort | undefined;
   /** The result goes to a script, which has not seen what the conversation has seen. */
   readonly forScript?: boolean;
   readonly memory?: Memory;

@@ -55,7 +55,7 @@ interface ToolTraits {
   /** Where the text of its results comes from. */
   readonly textOrigin?: TextOrigin;
   /** The port it cannot do without: where the run has none, the tool is not offered. */
-  readonly port?: "ask" | "deliver";
+  readonly port?: "ask" | "deliver" | "schedule";
   /** Parameters that are offered only where commands run in a sandbox that they may ask to leave. */
   readonly sandboxParameters?: readonly string[];
   /** Tools of other sets its description may name: `{tools}` in it becomes those that the session has. */

@@ -296,6 +296,12 @@ export const PLATFORMS: readonly string[] = [
   ...["webhook", "api_server", "acp", "cron"],
 ];
 
+const NO_CHATS: ReadonlySet<string> = new Set(["cli", "webhook", "api_server", "acp", "cron"]);
+
+/** Platforms that something can be sent to, with those that the settings name. */
+export const chatPlatforms = ({ platforms }: Pick<Config, "platforms">): ReadonlySet<string> =>
+  new Set([...PLATFORMS.filter((name) => !NO_CHATS.has(name)), "irc", "xmpp", "sms", ...Object.keys(platforms)]);
+
 const NEEDS_A_PERSON = ["clarify", "send_message", "text_to_speech", ...toolsOf(["kanban", "computer_use"])];
 
 /** Bundles whose members differ from the core list, by platform. */
