@@ -83,7 +83,20 @@ export async function mailServers({ idle = true, authResults = false } = {}): Pr
   const startDovecot = () => start(DOVECOT, ["-F", "-c", at("dovecot.conf")], imapPort, at("log", "dovecot.log"));
   const dovecot = { child: await startDovecot() };
   const exim = await start(EXIM, ["-bdf", "-q1s", "-C", at("exim.conf")], eximPort, at("log", "exim-mainlog"));
-  const line = await breakableLine(smtpPort, eximPort);
+  /** The copy in the Sent folder comes a moment after the mail was taken. */
+  const copied = async () => {
+    if (
+      !(await access(at("keep-sent")).then(
+        () => true,
+        () => false,
+      ))
+    )
+      return;
+    const copies = () => readdir(at("mail", "bot", ".Sent", "new")).catch(() => []);
+    for (const end = Date.now() + 20_000; Date.now() < end && (await copies()).length === 0; )
+      await new Promise((resolve) => setTimeout(resolve, 20));
+  };
+  const line = await breakableLine(smtpPort, eximPort, copied);
   const inbox = async (name: string) => {
     const files = await Promise.all(
       ["cur", "new"].map(async (part) => {
@@ -277,8 +290,8 @@ const AUTH_RESULTS = `  warn senders = alice@mail.test
        add_header = :at_start:Authentication-Results: mx.mail.test; spf=fail smtp.mailfrom=$sender_address
 `;
 
-/** Between the bot and Exim. */
-async function breakableLine(port: number, to: number) {
+/** Between the bot and Exim. A receipt is lost when the mail has arrived wherever it goes. */
+async function breakableLine(port: number, to: number, arrived: () => Promise<void>) {
   const open = new Set<Socket>();
   let [losing, refusing] = [false, false];
   const server: Server = createServer((client) => {
@@ -303,7 +316,7 @@ async function breakableLine(port: number, to: number) {
     behind.on("data", (data) => {
       if (!ended) return client.write(data);
       losing = false;
-      return client.destroy();
+      return void arrived().finally(() => client.destroy());
     });
     return undefined;
   });
