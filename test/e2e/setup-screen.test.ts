@@ -51,6 +51,10 @@ describe("the first five minutes", { skip: tmuxMissing() }, () => {
     assert.match(first, /Hermes is a personal AI agent/);
     await screen.waitFor("demo │");
     await screen.say("/setup model");
+    await screen.waitFor("more; type to search");
+    await screen.press("Escape");
+    await screen.waitFor("Setup cancelled; nothing was saved.");
+    await screen.say("/setup model");
     const list = await screen.waitFor("more; type to search");
     assert.match(
       list,
