@@ -1,4 +1,5 @@
 // Another way from an earlier message on: a branch that ends before it, with the message in the input.
+import { t } from "../home/language/words.ts";
 import { relativeTime } from "../kit/formats.ts";
 import { withoutControls } from "../kit/strip-ansi.ts";
 import { textOf } from "../llm/messages.ts";
@@ -115,7 +116,7 @@ function rowsOf(said: readonly Said[], ctx: CommandContext): readonly PickItem<n
     hint: [relativeTime(message.timestamp, ctx.now())],
     value: message.id,
   }));
-  return [{ label: "(after the last answer: copy the whole conversation)", hint: [""], value: WHOLE }, ...rows];
+  return [{ label: t("(after the last answer: copy the whole conversation)"), hint: [""], value: WHOLE }, ...rows];
 }
 
 function whatFollows(id: number, said: readonly Said[]): string {

@@ -111,7 +111,7 @@ function ranking(title: string, rows: readonly (readonly [string, number])[]): s
   if (most === 0) return "";
   const lines = rows.map(
     ([name, count]) =>
-      `  ${shortened(name, 24).padEnd(24)} ${String(count).padStart(6)} ${"█".repeat(Math.ceil((count / most) * BAR))}`,
+      `  ${padWide(shortened(said(name), 24), 24)} ${String(count).padStart(6)} ${"█".repeat(Math.ceil((count / most) * BAR))}`,
   );
   return [title, ...lines.map((line) => line.trimEnd())].join("\n");
 }
@@ -132,7 +132,7 @@ function notable(sessions: readonly NotableSession[]): string {
     why === "longest" ? compactDuration(value) : why === "most tokens" ? tokenCount(value) : String(value);
   const lines = sessions.map(
     (one) =>
-      `  ${one.why.padEnd(16)} ${value(one).padStart(7)}  ${one.id}${one.title ? `  ${shortened(one.title, 28)}` : ""}`,
+      `  ${padWide(said(one.why), 16)} ${value(one).padStart(7)}  ${one.id}${one.title ? `  ${shortened(one.title, 28)}` : ""}`,
   );
   return ["Notable conversations", ...lines].join("\n");
 }

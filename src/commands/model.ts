@@ -111,7 +111,7 @@ async function pickModel(ctx: CommandContext, fresh: boolean): Promise<Asked | n
     0,
     rows.findIndex(({ current }) => current),
   );
-  const from = source === "server" ? `offered by ${target.baseUrl}` : "as published";
+  const from = source === "server" ? t("offered by {url}", { url: target.baseUrl }) : t("as published");
   return ctx.pick<Asked>(`Switch to (${from}; per million tokens in / out)`, rows, { selected });
 }
 

@@ -142,7 +142,7 @@ const byName = (a: { readonly value: string }, b: { readonly value: string }) =>
 function describePersonalities(known: Readonly<Record<string, unknown>>, active: string): string {
   const names = Object.keys(known).sort();
   const width = Math.max(...names.map((name) => name.length));
-  const lines = names.map((name) => `  ${name.padEnd(width)}  ${aboutOf(known[name])}`.trimEnd());
+  const lines = names.map((name) => `  ${name.padEnd(width)}  ${said(aboutOf(known[name]))}`.trimEnd());
   return [
     `Active: ${active}`,
     ...lines,

@@ -33,7 +33,7 @@ const status: CommandDefinition = {
         `Model:    ${target.model} (${placeOf(target)})`,
         `Commands: ${ctx.conversation.place}`,
         ...(session ? sessionLines(session, ctx) : []),
-        `Running:  ${ctx.busy ? "yes" : "no"}`,
+        `Running:  ${said(ctx.busy ? "yes" : "no")}`,
         ...(ctx.chat ? [`Waiting:  ${ctx.waiting.length}`, `Chats:    ${connected(ctx.chat)}`] : []),
         ...(ctx.conversation.yolo ? ["YOLO:     on"] : []),
         "",
@@ -79,7 +79,7 @@ const usage: CommandDefinition = {
           session && { ...session, startedAt: begun?.startedAt ?? session.startedAt },
           ctx,
         ),
-        `Compressions:   ${sessions.length - 1}`,
+        fact("Compressions", sessions.length - 1),
         ...engineLines(agent.engineStatus),
         "",
         ...usageTable(rows, ctx.columns?.() ?? Number.POSITIVE_INFINITY),
@@ -96,22 +96,31 @@ function totalLines(totals: UsageTotals, session: Session | null, ctx: CommandCo
     used === null
       ? "not known yet"
       : `${tokenCount(used)} / ${contextSize(target.contextLength)} (${Math.round((used / target.contextLength) * 100)}%)`;
-  return [
-    `Model:          ${target.model} (${placeOf(target)})`,
-    `Input:          ${tokenCount(totals.inputTokens)}`,
-    `Cache read:     ${tokenCount(totals.cacheReadTokens)}`,
-    `Cache write:    ${tokenCount(totals.cacheWriteTokens)}`,
-    `Output:         ${tokenCount(totals.outputTokens)} (${tokenCount(totals.reasoningTokens)} of it reasoning)`,
-    `Prompt total:   ${tokenCount(prompt)}`,
-    `Completion:     ${tokenCount(totals.outputTokens)}`,
-    `Total:          ${tokenCount(prompt + totals.outputTokens)}`,
-    `API calls:      ${totals.calls}`,
-    ...(session ? [`Duration:       ${exactDuration(Math.max(0, ctx.now() - session.startedAt))}`] : []),
-    `Cost:           ${costOf(totals)}`,
-    `Context:        ${context}`,
-    ...(session ? [`Messages:       ${session.messageCount}`] : []),
+  const rows: readonly (readonly [label: string, value: string | number])[] = [
+    ["Model", `${target.model} (${placeOf(target)})`],
+    ["Input", tokenCount(totals.inputTokens)],
+    ["Cache read", tokenCount(totals.cacheReadTokens)],
+    ["Cache write", tokenCount(totals.cacheWriteTokens)],
+    [
+      "Output",
+      t("{count} ({reasoning} of it reasoning)", {
+        count: tokenCount(totals.outputTokens),
+        reasoning: tokenCount(totals.reasoningTokens),
+      }),
+    ],
+    ["Prompt total", tokenCount(prompt)],
+    ["Completion", tokenCount(totals.outputTokens)],
+    ["Total", tokenCount(prompt + totals.outputTokens)],
+    ["API calls", totals.calls],
+    ...(session ? [["Duration", exactDuration(Math.max(0, ctx.now() - session.startedAt))] as const] : []),
+    ["Cost", costOf(totals)],
+    ["Context", said(context)],
+    ...(session ? [["Messages", session.messageCount] as const] : []),
   ];
+  return rows.map(([label, value]) => fact(label, value));
 }
+
+const fact = (label: string, value: string | number) => `${padWide(said(`${label}:`), 16)}${value}`;
 
 /** The context engine, once it had something to do. */
 function engineLines(status: CommandContext["conversation"]["agent"]["engineStatus"]): string[] {
@@ -164,7 +173,7 @@ export function usageTable(rows: ReadonlyMap<string, UsageTotals>, columns: numb
 
 /** An unknown cost is never shown as 0. */
 function costOf(totals: UsageTotals): string {
-  if (totals.unknownCostCalls === 0) return `${dollars(totals.costUsd)} (${totals.costStatus})`;
+  if (totals.unknownCostCalls === 0) return `${dollars(totals.costUsd)} (${said(totals.costStatus)})`;
   return totals.unknownCostCalls === totals.calls
     ? "unknown"
     : t("≥ {cost} ({unknown} of {count} calls unknown)", {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { OpenAgent } from "../../agent/opened.ts";
-import { type GoodbyeParts, sayGoodbye } from "./farewell.ts";
+import { sayGoodbye } from "./farewell.ts";
 
 async function goodbyeIn(profile: string): Promise<string> {
   const session = { id: "20260101_000000_abcdef", title: "Prices", messageCount: 2, toolCallCount: 1 };
@@ -24,7 +24,7 @@ async function goodbyeIn(profile: string): Promise<string> {
     return true;
   }) as typeof write;
   try {
-    await sayGoodbye(conversation, 0, parts as unknown as GoodbyeParts); // the same
+    await sayGoodbye(conversation, 0, parts as unknown as Parameters<typeof sayGoodbye>[2]); // the same
   } finally {
     process.stdout.write = write;
   }

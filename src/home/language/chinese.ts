@@ -5,6 +5,7 @@ import { CHINESE_COMMAND_LINE } from "./chinese-command-line.ts";
 import { CHINESE_CRON } from "./chinese-cron.ts";
 import { CHINESE_DANGERS } from "./chinese-dangers.ts";
 import { CHINESE_HELP } from "./chinese-help.ts";
+import { CHINESE_LABELS } from "./chinese-labels.ts";
 import { CHINESE_REPLIES } from "./chinese-replies.ts";
 import type { Catalogue } from "./words.ts";
 
@@ -450,4 +451,5 @@ export const CHINESE: Catalogue = {
   ...CHINESE_COMMAND_LINE,
   ...CHINESE_CHECKS,
   ...CHINESE_DANGERS,
+  ...CHINESE_LABELS,
 };

@@ -99,3 +99,15 @@ test("what users see most is said in Chinese: commands, keys and tips", async ()
     texts.length,
   );
 });
+
+test("sentences of others are not taken for one of ours with places at both ends", async () => {
+  await useLanguage("zh");
+  for (const text of [
+    "Answer a question from several sources, with citations",
+    "CSV, TSV or JSON lines: what is in it, questions, sums",
+    "the build needs a key",
+  ])
+    assert.equal(said(text), text);
+  assert.equal(said("19 tools in this conversation"), "本次对话中有 19 个工具");
+  await useLanguage("en");
+});

@@ -44,9 +44,15 @@ export function useCatalogue(next: Catalogue): void {
     const parts = text.split(/\{(\w+)\}/);
     const literals = parts.filter((_, at) => at % 2 === 0);
     const names = parts.filter((_, at) => at % 2 === 1);
-    // A text of places alone fits everything.
-    return literals.some((literal) => /\p{L}{2}/u.test(literal)) ? [{ literals, names, translation }] : [];
+    return isTelling(literals) ? [{ literals, names, translation }] : [];
   });
+}
+
+/** A text of places alone fits everything, one with a place at both ends and little between ("{name} in {file}, {value}") any sentence. */
+function isTelling(literals: readonly string[]): boolean {
+  const isOpen = literals[0] === "" && literals.at(-1) === "";
+  const letters = literals.join("").match(/\p{L}/gu)?.length ?? 0;
+  return literals.some((literal) => /\p{L}{2}/u.test(literal)) && (!isOpen || letters >= 8);
 }
 
 /** What may stand in front of a sentence that is in the catalogue without it. */
