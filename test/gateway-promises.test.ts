@@ -212,11 +212,20 @@ describe("what is promised to chats", () => {
       }
     }));
 
-  test("F250: a conversation at 85 % of the window is shortened before the model is asked", () =>
+  test("F250, 19.15: at 85 % of the window a conversation is shortened before the model is asked, and keeps calls with their results", () =>
     inWorld(
       async ({ model, paper, home, heard }) => {
         let window = 1000;
-        answerTurns(model, (request) => ({ text: `heard: ${lastSaid(request)}`, usage: { input: window, output: 5 } }));
+        answerTurns(model, (request) => {
+          const usage = { input: window, output: 5 };
+          // Calls and results stand on both sides of where the summary ends.
+          if (/^(?:one|three|four)$/.test(lastSaid(request)))
+            return {
+              toolCalls: [{ name: "terminal", arguments: { command: `echo done ${lastSaid(request)}` } }],
+              usage,
+            };
+          return { text: `heard: ${lastSaid(request)}`, usage };
+        });
         const gateway = await startGateway(home);
         for (const text of ["one", "two", "three"]) {
           paper.say("ann", text);
@@ -232,12 +241,22 @@ describe("what is promised to chats", () => {
         await gateway.stop();
         const asked = model.requests.slice(before);
         const summary = asked.findIndex(
-          ({ body }) => !body.tools?.length && JSON.stringify(body.messages).includes("three"),
+          ({ body }) => !body.tools?.length && JSON.stringify(body.messages).includes("done one"),
         );
         const turn = asked.findIndex(
           ({ body }) => body.tools?.length && JSON.stringify(body.messages).includes("five"),
         );
         assert.ok(summary >= 0 && summary < turn, `the summary comes first: ${summary}, ${turn}`);
+        interface Sent {
+          readonly role: string;
+          readonly tool_calls?: readonly { readonly id: string }[];
+          readonly tool_call_id?: string;
+        }
+        const sent: readonly Sent[] = asked[turn]?.body.messages ?? [];
+        const called = sent.flatMap(({ tool_calls = [] }) => tool_calls.map(({ id }) => id));
+        const answered = sent.flatMap(({ role, tool_call_id: id = "" }) => (role === "tool" ? [id] : []));
+        assert.ok(called.length > 0, "some calls are left");
+        assert.deepEqual(answered, called);
       },
       { contextLength: 20_000, config: "compression:\n  threshold: 0.99\n" },
     ));

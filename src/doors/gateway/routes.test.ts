@@ -68,7 +68,7 @@ async function world(t: TestContext) {
   const work = await store.work();
   const open = () => Routes.open({ home, work, clock, log });
   const written = async () => JSON.parse(await readFile(path, "utf8")) as Record<string, ChatEntry>;
-  return { open, written, clock, log, write: (text: string) => writeFile(path, text) };
+  return { open, written, clock, log, work, write: (text: string) => writeFile(path, text) };
 }
 
 test("of what an older version wrote and what is known here the newer one counts, key by key", async (t) => {
@@ -113,4 +113,18 @@ test("sessions.json follows once a minute at most, and at the end; a damaged one
   clock.ms += 60_000;
   await routes.mirror();
   assert.deepEqual(Object.keys(await written()), ["second"]);
+});
+
+test("19.12: a change of one chat writes one row, and no file", async (t) => {
+  const { open, written, work, clock } = await world(t);
+  const routes = await open();
+  const scope = routes.asRoute(entry("2026-05-02T10:00:00")).scope;
+  for (let at = 0; at < 50; at++) await routes.put(entry("2026-05-02T10:00:00", { session_key: `k${at}` }));
+  const before = new Map((await work.routes(scope)).map(({ sessionKey, updatedAt }) => [sessionKey, updatedAt]));
+  clock.ms += 1000;
+  await routes.put(entry("2026-05-02T10:00:01", { session_key: "k7" }));
+  const after = await work.routes(scope);
+  const changed = after.filter(({ sessionKey, updatedAt }) => before.get(sessionKey) !== updatedAt);
+  assert.deepEqual([after.length, changed.map(({ sessionKey }) => sessionKey)], [50, ["k7"]]);
+  await assert.rejects(written(), { code: "ENOENT" });
 });
