@@ -19,6 +19,8 @@ const FILES = 50;
 const pi = process.env.PI ?? onPath("pi");
 const hasStrace = onPath("strace") !== null;
 let steps = STEPS;
+/** The model asks for shell commands instead of files. */
+let commands = false;
 let answered = 0;
 let arrivals: { readonly at: number; readonly cpu: number }[] = [];
 let pid = 0;
@@ -26,10 +28,12 @@ let pid = 0;
 const server = createServer((request, response) => {
   if (request.method !== "POST") return void response.writeHead(404).end("{}");
   arrivals.push({ at: performance.now(), cpu: cpuOf(pid) });
-  const tool = /hermes/i.test(running) ? "read_file" : "read";
+  const ours = running === "hermes";
+  const tool = commands ? (ours ? "terminal" : "bash") : ours ? "read_file" : "read";
   request.resume().on("end", () => {
     const step = answered++;
-    const args = JSON.stringify({ path: `f${step % FILES}.txt`, offset: 1 + Math.floor(step / FILES), limit: 5 });
+    const page = { path: `f${step % FILES}.txt`, offset: 1 + Math.floor(step / FILES), limit: 5 };
+    const args = JSON.stringify(commands ? { command: `echo step ${step}` } : page);
     const call = { index: 0, id: `call_${step}`, type: "function", function: { name: tool, arguments: args } };
     const delta = step < steps ? { content: null, tool_calls: [call] } : { content: "done" };
     const chunk = (fields: object, finish: string | null) =>
@@ -76,22 +80,27 @@ async function talk(program: "hermes" | "pi", before: readonly string[] = []) {
   };
 }
 
-await talk("hermes"); // keeps compiled code
-if (pi) await talk("pi");
-const ours: Awaited<ReturnType<typeof talk>>[] = [];
-const theirs: typeof ours = [];
-for (let round = 0; round < ROUNDS; round++) {
-  ours.push(await talk("hermes"));
-  if (pi) theirs.push(await talk("pi"));
+async function compare(tool: string, budget: number) {
+  await talk("hermes"); // keeps compiled code
+  if (pi) await talk("pi");
+  const ours: Awaited<ReturnType<typeof talk>>[] = [];
+  const theirs: typeof ours = [];
+  for (let round = 0; round < ROUNDS; round++) {
+    ours.push(await talk("hermes"));
+    if (pi) theirs.push(await talk("pi"));
+  }
+  for (const [kind, name] of [
+    ["ms", `step with ${tool}, clock`],
+    ["cpu", `step with ${tool}, CPU of all threads`],
+  ] as const) {
+    const own = median(ours.map((one) => one[kind]));
+    const other = pi ? median(theirs.map((one) => one[kind])) : null;
+    row(name, `${own.toFixed(2)} ms`, other && own / other, budget, other ? `pi (${other.toFixed(2)} ms)` : "");
+  }
+  return ours;
 }
-for (const [kind, name] of [
-  ["ms", "step with read_file, clock"],
-  ["cpu", "step with read_file, CPU of all threads"],
-] as const) {
-  const own = median(ours.map((one) => one[kind]));
-  const other = pi ? median(theirs.map((one) => one[kind])) : null;
-  row(name, `${own.toFixed(2)} ms`, other && own / other, 0.6, other ? `pi (${other.toFixed(2)} ms)` : "");
-}
+
+const ours = await compare("read_file", 0.6);
 if (!pi) row("pi is not installed, nothing to compare", "", null, null, "");
 const growth = median(ours.map((one) => one.growth));
 row(`steps ${STEPS - 50} to ${STEPS} beside the first 50`, "", growth, 1.2, "first steps");
@@ -99,6 +108,9 @@ if (hasStrace) {
   const calls = await systemCalls();
   row("system calls of a step", calls.toFixed(0), calls / 120, 1, "120");
 } else row("system calls of a step: no strace here", "", null, null, "");
+steps = 60;
+commands = true;
+await compare("a shell command", 0.8);
 server.close();
 
 /** What forty steps more cost: the start does not count. */
