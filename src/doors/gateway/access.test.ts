@@ -64,6 +64,8 @@ const cases: readonly [string, Readonly<Record<string, string>>, Partial<Sender>
   ["every bot", { TELEGRAM_ALLOWED_USERS: "7", TELEGRAM_ALLOW_BOTS: "all" }, { isBot: true }, true],
   ["a bot, where everybody may", { TELEGRAM_ALLOW_ALL_USERS: "1" }, { isBot: true }, true],
   ["a bot is a stranger like others", { TELEGRAM_ALLOW_BOTS: "all" }, { isBot: true }, false],
+  ["whoever has a listed role", { TELEGRAM_ALLOWED_USERS: "5" }, { allowedByRole: true }, true],
+  ["a list of roles closes the open gateway", { GATEWAY_ALLOW_ALL_USERS: "1" }, { allowedByRole: false }, false],
   ["an id is compared whole", { TELEGRAM_ALLOWED_USERS: "7@elsewhere" }, {}, false],
 ];
 for (const [what, env, sender, expected] of cases)
@@ -96,6 +98,8 @@ test("a stranger is offered to pair in a DM where nothing is listed, and hears n
     "silence",
   );
   assert.equal(forStranger(dm, rules({}, {}, "ignore")), "silence");
+  for (const list of ["GATEWAY_ALLOWED_USERS", "TELEGRAM_GROUP_ALLOWED_USERS", "TELEGRAM_GROUP_ALLOWED_CHATS"])
+    assert.equal(forStranger(dm, rules({ [list]: "5" })), "silence", list);
   assert.equal(forStranger(dm, rules({ TELEGRAM_ALLOWED_USERS: "5" }, {}, "pair")), "pair");
 });
 
@@ -119,6 +123,7 @@ test("commands: without admins everybody may everything; else admins do, others 
     true,
     "a DM falls back to the group's list",
   );
+  assert.equal(isAdmin("7", commandRights(dm, { group_allow_admin_from: "1" })), false);
   assert.equal(commandRights(group, { allow_admin_from: "1" }), null, "but not the other way round");
 });
 

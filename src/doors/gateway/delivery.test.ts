@@ -425,3 +425,19 @@ test("passing notices go after their time, answers stay", async (t) => {
   await delay(30);
   assert.deepEqual(removed, [notice]);
 });
+
+test("what cannot be reached for a day is given up, and not before", async (t) => {
+  let now = Date.now();
+  const { work, delivery, dead } = await open(t, {
+    more: { send: async () => ({ failed: "unreachable", error: "down" }) },
+    options: { clock: { ...systemClock, now: () => now } },
+  });
+  const ids = await promise(work, "a", say("hi"));
+  now += 86_390_000;
+  delivery.start();
+  while (((await work.outboxRow(ids[0] ?? 0))?.attempts ?? 0) < 2) await delay(5);
+  assert.deepEqual(dead, []);
+  now += 20_000;
+  assert.deepEqual(await settled(work, ids), ["dead"]);
+  assert.deepEqual(dead, ["down"]);
+});

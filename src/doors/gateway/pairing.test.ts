@@ -72,7 +72,8 @@ test("five wrong codes lock approvals for an hour, also for the right one, and f
   assert.equal((await pairing.approve("discord", "AAAAAAAA")).type, "wrong");
   pass(3601);
   const again = await code("8");
-  assert.equal((await pairing.approve("telegram", again)).type, "approved");
+  assert.equal((await pairing.approve("telegram", "AAAAAAAA")).type, "wrong");
+  assert.equal((await pairing.approve("telegram", again)).type, "approved", "the count began anew");
 });
 
 test("a person is put out again, requests are cleared", async (t) => {

@@ -67,3 +67,28 @@ test("a value and what follows from it change in one step; while somebody waits 
   );
   assert.deepEqual([await store.getMeta("goal:s"), (await work.counts()).outbox.pending], ["2", 2]);
 });
+
+test("a row that joins a turn ends with it unless a turn of its own has begun; settling can spare what has begun", async (t) => {
+  const { store } = await temporaryStore(t);
+  const work = await store.work();
+  await store.ensure({ id: "s", source: "p" });
+  await store.ensure({ id: "other", source: "p" });
+  const event = { sessionKey: "chat", platform: "p", account: "b", kind: "user", event: {} } as const;
+  const ids = (await work.accept(["1", "2", "3", "4"].map((updateId) => ({ ...event, updateId })))).map(Number);
+  const [own = 0, joined = 0, elsewhere = 0, waits = 0] = ids;
+  const begin = async (session: string, id: number) => {
+    const taken = await work.take(session, [id], `here:${process.pid}:a`);
+    assert.ok(taken.type === "taken");
+    await work.begin(taken.lease, { sessionId: session, ids: [id], messages: [{ role: "user", content: "hi" }] });
+    return taken.lease;
+  };
+  const lease = await begin("s", own);
+  await begin("other", elsewhere);
+  assert.deepEqual(await work.settle([elsewhere, waits], "stopped", { unbegun: true }), [waits]);
+  const done = [{ id: own, outcome: "answered" as const }];
+  await work.finish(lease, { sessionId: "s", append: [], done, joined: [joined, elsewhere], outbox: [] });
+  assert.deepEqual(
+    (await work.stillWaiting(ids)).map(({ id }) => id),
+    [elsewhere],
+  );
+});
