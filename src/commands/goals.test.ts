@@ -58,6 +58,13 @@ describe("/goal", () => {
     assert.match(await typed(rig, "/goal pause"), /^warning: The goal is paused already/);
     assert.equal(await typed(rig, "/goal resume"), "the goal goes on\n⊙ Goal active (0/20 turns): paint");
     assert.equal(await typed(rig, "/goal resume"), "warning: The goal is active already.");
+    for (const line of ["/goal pause", "/stop", "/goal clear"]) {
+      await typed(rig, "/goal paint", "/goal pause", "/goal resume");
+      assert.equal(rig.goalWaits, true);
+      await typed(rig, line);
+      assert.equal(rig.goalWaits, false, `${line} takes the next turn back`);
+    }
+    await typed(rig, "/goal paint");
     assert.equal(await typed(rig, "/goal stop"), "Goal cleared.");
     assert.equal((await state(rig)).status, "cleared");
   });

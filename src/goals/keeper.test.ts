@@ -26,6 +26,8 @@ class World {
   queued = false;
   /** How many continuations were queued since the last turn began. */
   sinceTurn = 0;
+  /** What happens while the judge thinks. */
+  meanwhile: () => unknown = () => undefined;
   goals: Goals;
   readonly lines: string[] = [];
 
@@ -57,7 +59,10 @@ class World {
       return "done";
     };
     const auxiliary = {
-      callAux: async (_: AuxCall) => ({ text: `{"verdict":"${this.verdicts.shift() ?? "continue"}","reason":"r"}` }),
+      callAux: async (_: AuxCall) => {
+        await this.meanwhile();
+        return { text: `{"verdict":"${this.verdicts.shift() ?? "continue"}","reason":"r"}` };
+      },
     } as unknown as AuxiliaryClient; // what is used of it
     return new Goals({
       door: { isBusy: () => this.userWaits, take },
@@ -147,19 +152,27 @@ test("whatever happens in whatever order: turns stay in the budget, one continua
 test("a pause while the judge thinks wins over its verdict", async (t) => {
   const w = await (await storeFor(t))(["done"]);
   await w.goals.change(() => ({ state: goalOf(4) }));
-  const judged = w.goals.turnEnded(ended, TURN);
-  await w.goals.change((state) => (state ? { state: paused(state, "by you"), next: null } : "none"));
-  await judged;
+  w.meanwhile = () => w.goals.change((state) => (state ? { state: paused(state, "by you"), next: null } : "none"));
+  await w.goals.turnEnded(ended, TURN);
   const state = await w.state();
   assert.deepEqual([state?.status, state?.turns_used, w.queued], ["paused", 0, false]);
+});
+
+test("what another process makes of the goal while the judge thinks wins too", async (t) => {
+  const w = await (await storeFor(t))(["done"]);
+  await w.goals.change(() => ({ state: goalOf(4) }));
+  w.meanwhile = () => w.store.setMeta(keyOf(w.sessionId), JSON.stringify(cleared(goalOf(4))));
+  await w.goals.turnEnded(ended, TURN);
+  assert.equal((await w.state())?.status, "cleared");
 });
 
 test("a verdict that comes after a message of the user is dropped, and counts no turn", async (t) => {
   const w = await (await storeFor(t))([]);
   await w.goals.change(() => ({ state: goalOf(4) }));
-  const judged = w.goals.turnEnded(ended, TURN);
-  w.userWaits = true;
-  await judged;
+  w.meanwhile = () => {
+    w.userWaits = true;
+  };
+  await w.goals.turnEnded(ended, TURN);
   assert.deepEqual([(await w.state())?.turns_used, w.queued], [0, false]);
 });
 

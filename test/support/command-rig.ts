@@ -21,6 +21,8 @@ export interface CommandRig {
   /** What the next pickers take: the first row that has this in it, null = cancelled; without one, the first row. */
   readonly picks: (string | null)[];
   busy: boolean;
+  /** The goal has a turn coming. */
+  goalWaits: boolean;
   /** Types a line; false = it belongs to the model. */
   type(text: string): Promise<boolean>;
   /** One whole turn. */
@@ -56,7 +58,10 @@ export async function commandRig(
   // The screen's own, with a queue that only tells what comes next.
   const turns = {
     isTaken: false,
-    continueGoal: (wanted: boolean) => void (wanted && heard.push("the goal goes on")),
+    continueGoal(wanted: boolean) {
+      rig.goalWaits = wanted;
+      if (wanted) heard.push("the goal goes on");
+    },
     queue: ({ text }: { readonly text: string }) => void heard.push(`first turn: ${text}`),
   };
   const page = {
@@ -139,6 +144,7 @@ export async function commandRig(
     answers,
     picks,
     busy: false,
+    goalWaits: false,
     type: (text) =>
       dispatchTyped(text, builtinCommands(), ctx, {
         kind: "terminal",

@@ -40,7 +40,7 @@ class Scripted implements Speaker {
   }
 }
 
-function setUp(mode: BusyMode) {
+function setUp(mode: BusyMode, nextText: () => Promise<string | null> = async () => null) {
   const speaker = new Scripted();
   const events: string[] = [];
   const unsent: string[] = [];
@@ -51,6 +51,7 @@ function setUp(mode: BusyMode) {
     onChange: () => undefined,
     onError: (error) => assert.fail(String(error)),
     onUnsent: ({ text }) => unsent.push(text),
+    goals: { turnBegins: () => undefined, turnEnded: () => undefined, nextText },
   });
   return { speaker, events, unsent, turns };
 }
@@ -214,4 +215,38 @@ test("while sub-agents work a message waits instead of stopping them", async () 
   }
   await turns.idle();
   assert.deepEqual(speaker.said, ["one", "three", "two"]);
+});
+
+test("the goal's turn comes after everything that waits, and after what is said while it is looked at", async () => {
+  const { speaker, turns } = setUp("queue", async () => {
+    if (speaker.said.length === 2) turns.say({ text: "third" });
+    return "toward the goal";
+  });
+  turns.say({ text: "first" });
+  turns.continueGoal(true);
+  turns.say({ text: "second" });
+  for (const said of [["first"], ["first", "second"], ["first", "second", "third"]]) {
+    await settle();
+    assert.deepEqual(speaker.said, said);
+    speaker.end();
+  }
+  await settle();
+  assert.deepEqual(speaker.said, ["first", "second", "third", "toward the goal"]);
+  speaker.end();
+  await turns.idle();
+  assert.equal(turns.busy, false);
+});
+
+test("a goal that wants no turn any more, or whose turn was dropped, has none", async () => {
+  const paused = setUp("queue");
+  paused.turns.continueGoal(true);
+  await paused.turns.idle();
+  assert.deepEqual(paused.speaker.said, []);
+  const dropped = setUp("queue", async () => "toward the goal");
+  dropped.turns.say({ text: "first" });
+  dropped.turns.continueGoal(true);
+  dropped.turns.dropQueue();
+  dropped.speaker.end();
+  await dropped.turns.idle();
+  assert.deepEqual(dropped.speaker.said, ["first"]);
 });
