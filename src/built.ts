@@ -20,8 +20,9 @@ function runProgram(): void {
   loader.load("main.cjs");
 }
 
-/** Runs of a kind call the same functions. */
-function kindOf(): "ask" | "screen" | "command" {
+/** Runs of a kind call the same functions. V8 refuses code that was compiled with other flags of its own. */
+function kindOf(): "lean" | "ask" | "screen" | "command" {
+  if (process.execArgv.length > 0) return "lean";
   if (argv.some((word) => /^-[zq]/.test(word))) return "ask";
   const [first = "chat"] = argv;
   return first === "chat" || first.startsWith("-") ? "screen" : "command";

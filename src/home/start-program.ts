@@ -7,10 +7,15 @@ import { installRoot } from "./paths.ts";
 
 const LARGEST_LOG = 1_000_000;
 
+/** V8 lets its heap grow to several times what is in use otherwise: 500 chats at once took 353 MB instead of 194. A process that mostly waits
+ * for others can collect more often. It has to be said at the start. */
+const RUN_LEAN = ["--optimize-for-size", "--max-semi-space-size=4"];
+
 /** This program with its profile: what is started is what runs now, whatever PATH says. */
 export function commandLine({ paths }: Pick<OpenHome, "paths">, args: readonly string[]): readonly string[] {
   const profile = paths.profile === "custom" ? [] : ["-p", paths.profile];
-  return [process.execPath, join(installRoot(), "bin", "hermes.mjs"), ...profile, ...args];
+  const flags = args[0] === "gateway" && args[1] === "run" ? RUN_LEAN : [];
+  return [process.execPath, ...flags, join(installRoot(), "bin", "hermes.mjs"), ...profile, ...args];
 }
 
 interface StartOptions {

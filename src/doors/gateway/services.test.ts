@@ -71,7 +71,10 @@ test("the unit runs this program for this profile, restarts it after 75 and give
   const { home, places } = await rig(t, { profile: "work" });
   const { path } = await installService(home, {}, places);
   const unit = await readFile(path, "utf8");
-  assert.match(unit, /^ExecStart="[^"]*node" "[^"]*hermes\.mjs" "-p" "work" "gateway" "run" "--replace"$/m);
+  assert.match(
+    unit,
+    /^ExecStart="[^"]*node" "--optimize-for-size" "--max-semi-space-size=4" "[^"]*hermes\.mjs" "-p" "work" "gateway" "run" "--replace"$/m,
+  );
   assert.match(unit, /^ExecStop=.*"gateway" "stop"$/m);
   assert.match(unit, /^ExecReload=\/bin\/kill -USR2 \$MAINPID$/m);
   assert.match(unit, /^RestartForceExitStatus=75$/m);
