@@ -197,4 +197,30 @@ describe("hermes cron", () => {
       ["stretch"],
     );
   });
+
+  test("each run is booked on its job, and a budget of the job or of the settings stops it before anything is sent", async () => {
+    await using home = await homeWith("budget:\n  job: {tokens: 100000}\n");
+    model.otherwise(() => ({ text: "done" }));
+    await cron(home, "add", "every 1h", "Work", "--name", "rich");
+    await cron(home, "add", "every 1h", "Work", "--name", "poor", "--budget-tokens", "1");
+    assert.equal((await cron(home, "run", "rich")).code, 0);
+    const poor = await cron(home, "run", "poor");
+    assert.equal(poor.code, 1);
+    assert.match(poor.stdout, /Nothing was sent: the budget of this job would be exceeded/);
+    assert.equal(model.requests.length, 1);
+    const db = new DatabaseSync(home.at("state.db"), { readOnly: true });
+    const booked = db.prepare("SELECT job_id FROM model_calls ORDER BY id LIMIT 1").all() as { job_id: string }[]; // the column named
+    const [{ id, source } = { id: "", source: "" }] = db.prepare("SELECT id, source FROM sessions").all() as {
+      id: string;
+      source: string;
+    }[]; // the columns named
+    db.close();
+    const [rich] = rows(home);
+    assert.deepEqual(
+      booked.map(({ job_id }) => job_id),
+      [`cron:${rich?.job_id}:${rich?.slot}`],
+    );
+    assert.match(id, new RegExp(`^cron_${rich?.job_id}_\\d{8}_\\d{6}$`));
+    assert.equal(source, "cron");
+  });
 });

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { DatabaseSync } from "node:sqlite";
 import { type TestContext, test } from "node:test";
+import { jobRunConformance } from "../../../test/support/job-run-conformance.ts";
 import { temporaryStore } from "../../../test/support/session-store.ts";
 import { type WorkSubject, workConformance } from "../../../test/support/work-conformance.ts";
 import { openSessionStore } from "../open.ts";
@@ -32,6 +33,7 @@ async function open(t: TestContext): Promise<WorkSubject> {
 }
 
 workConformance("SQLite", open);
+jobRunConformance("SQLite", open);
 
 test("a file that may only be read, and never had any work, has none", async (t) => {
   const { path, log, clock } = await temporaryStore(t);

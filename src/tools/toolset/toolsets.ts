@@ -298,9 +298,12 @@ export const PLATFORMS: readonly string[] = [
 
 const NO_CHATS: ReadonlySet<string> = new Set(["cli", "webhook", "api_server", "acp", "cron"]);
 
-/** Platforms that something can be sent to, with those that the settings name. */
-export const chatPlatforms = ({ platforms }: Pick<Config, "platforms">): ReadonlySet<string> =>
-  new Set([...PLATFORMS.filter((name) => !NO_CHATS.has(name)), "irc", "xmpp", "sms", ...Object.keys(platforms)]);
+/** Platforms that something can be sent to: ours, those that the settings name, and what enabled plugins may bring under their names. */
+export const chatPlatforms = ({ platforms, plugins }: Pick<Config, "platforms" | "plugins">): ReadonlySet<string> =>
+  new Set([
+    ...PLATFORMS.filter((name) => !NO_CHATS.has(name)),
+    ...["irc", "xmpp", "sms", ...Object.keys(platforms), ...(plugins.enabled ?? [])],
+  ]);
 
 const NEEDS_A_PERSON = ["clarify", "send_message", "text_to_speech", ...toolsOf(["kanban", "computer_use"])];
 
