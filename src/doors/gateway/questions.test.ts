@@ -38,7 +38,15 @@ function approval(command = "rm -rf x", more: Partial<AskRequest> = {}) {
   const answers: unknown[] = [];
   const over = new AbortController();
   const request = {
-    question: { kind: "approval", command, description: "recursive delete", reasons: [], allowSession: true, allowAlways: true, ...more },
+    question: {
+      kind: "approval",
+      command,
+      description: "recursive delete",
+      reasons: [],
+      allowSession: true,
+      allowAlways: true,
+      ...more,
+    },
     signal: over.signal,
     answer: (given: unknown) => {
       answers.push(given);
