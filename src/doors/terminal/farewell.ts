@@ -10,7 +10,7 @@ import { exactDuration, plural } from "../../kit/formats.ts";
 import { withoutControls } from "../../kit/strip-ansi.ts";
 import { HANGUP } from "./status.ts";
 
-export interface GoodbyeParts {
+interface GoodbyeParts {
   readonly home: OpenHome;
   /** Conversations that were left before this one. */
   readonly leftBehind: Iterable<Agent>;
