@@ -135,6 +135,13 @@ describe("the clocks change", () => {
       ["10-25T02:30:00+02", "10-25T02:30:00+01", "10-25T03:30:00+01"],
     ],
     [
+      "also when it is asked in the middle of the second time",
+      "Europe/Berlin",
+      "30 2 * * *",
+      "2026-10-25T01:10:00Z",
+      ["10-26T02:30:00+01"],
+    ],
+    [
       "in New York too",
       "America/New_York",
       "*/30 1 * * *",

@@ -132,7 +132,7 @@ function readChinese(text: string, today: Date): Said | null {
   const every = new RegExp(`^每隔?${NUMBER}${UNIT_ZH}$`).exec(text);
   if (every) return sized(every, (minutes) => ({ type: "every", minutes }));
   const [, day = "", rest = ""] =
-    /^(每天|每日|天天|每个?工作日|工作日|每个?周末|周末|(?:每个?|逢)?(?:周|星期|礼拜)[一二三四五六日天](?:[、,，和及]?(?:周|星期)?[一二三四五六日天])*|每个?月\d{1,2}[号日]|每个?月[一二三四五六七八九十]{1,3}[号日]|今天|明天|后天)(?:的|，|,)?(.*)$/.exec(
+    /^(每天|每日|天天|每个?工作日|工作日|每个?周末|周末|(?:每个?|逢)?(?:周|星期|礼拜)[一二三四五六日天](?:[、,，和及]?(?:周|星期)?[一二三四五六日天]){0,7}|每个?月\d{1,2}[号日]|每个?月[一二三四五六七八九十]{1,3}[号日]|今天|明天|后天)(?:的|，|,)?(.{0,12})$/.exec(
       text,
     ) ?? [];
   const time = day === "" ? null : chineseTime(rest);
