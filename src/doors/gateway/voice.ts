@@ -54,8 +54,9 @@ export function spokenText(answer: string): string {
     .replace(/^[ \t]{0,80}(?:#{1,6}|>|[-*+])[ \t]/gm, "")
     .replace(/[`*_~|]/g, "")
     .replace(/[ \t]{2,}/g, " ")
-    .replace(/[ \t]+(?=\n)/g, "")
-    .replace(/\s*\n\s*/g, "\n")
-    .trim();
+    .split("\n")
+    .map((line) => line.trim())
+    .filter((line) => line !== "")
+    .join("\n");
   return [...text].slice(0, SPOKEN_CHARS).join("");
 }

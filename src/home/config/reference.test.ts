@@ -13,7 +13,7 @@ test("the reference names every key", () => {
 test("the reference says what is not used yet", () => {
   const text = configReference();
   assert.match(text, /\| `curator\.interval_hours` \|.*\| \*Not used yet:\* /);
-  assert.match(text, /## voice\n\n\*Not used yet:\* Talking\./);
+  assert.match(text, /### auxiliary\.skills_hub\n\n\*Not used yet:\* Searches for skills\./);
   assert.match(text, /\| `HONCHO_API_KEY` \| \*Not used yet:\* /);
   assert.doesNotMatch(text, /\| `agent\.max_turns` \|.*Not used yet/);
 });

@@ -76,7 +76,10 @@ test("these are the only optional texts of the product's tools in which a blank 
     }
   }
   assert.deepEqual(kept.sort(), [
-    ...["browser_dialog.prompt_text", "memory.content", "memory.old_text"],
+    "browser_dialog.prompt_text",
+    // A blank text clears a field of a job.
+    ...["deliver", "name", "prompt", "script", "tz", "workdir"].map((field) => `cronjob.${field}`),
+    ...["memory.content", "memory.old_text"],
     ...["patch.new_string", "patch.old_string", "process.data"],
     ...["skill_manage.file_content", "skill_manage.new_string", "skill_manage.old_string"],
   ]);
