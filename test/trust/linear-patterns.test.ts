@@ -22,6 +22,8 @@ const SHORT_TEXTS: Readonly<Record<string, string>> = {
 /** Where expressions are built while the program runs; what is put into them was looked at. */
 const BUILT: Readonly<Record<string, string>> = {
   "src/checkpoints/prune.ts": "a name of ours, on a report of git",
+  "src/cron/scan.ts": "texts of ours, with bounded pieces between words, built when the module is loaded",
+  "src/cron/words.ts": "texts of ours, from the beginning of a schedule to its end",
   "src/doors/cli/worktree.ts": "a line of the user's own .gitignore or .worktreeinclude",
   "src/doors/gateway/groups.ts": "the owner's own mention_patterns, on 2,000 characters of a message",
   "src/doors/terminal-text.ts": "a description of sequences of ours",
