@@ -107,7 +107,7 @@ export function environmentConformance(kind: string, open: () => Promise<Conform
     assert.match(result.output, /^before\n/);
     assert.doesNotMatch(result.output, /after/);
     assert.equal(
-      (await run("while kill -0 $(cat child.pid) 2>/dev/null; do sleep 0.02; done; echo gone")).output,
+      (await run("while kill -0 $(cat child.pid 2>/dev/null) 2>/dev/null; do sleep 0.02; done; echo gone")).output,
       "gone\n",
     );
   });
@@ -116,9 +116,12 @@ export function environmentConformance(kind: string, open: () => Promise<Conform
     const stubborn = "trap '' TERM; echo $$ > stubborn.pid; while true; do sleep 0.2; done";
     const result = await run(stubborn, { timeoutMs: 300 });
     assert.equal(result.exitCode, 124);
-    const gone = await run("while kill -0 $(cat stubborn.pid) 2>/dev/null; do sleep 0.05; done; echo gone", {
-      timeoutMs: 5000,
-    });
+    const gone = await run(
+      "while kill -0 $(cat stubborn.pid 2>/dev/null) 2>/dev/null; do sleep 0.05; done; echo gone",
+      {
+        timeoutMs: 5000,
+      },
+    );
     assert.equal(gone.output, "gone\n");
   });
 
