@@ -134,6 +134,8 @@ const DOORS: Readonly<Record<Exclude<Task, "curator" | "skills_hub">, Door>> = {
       await writeFile(join(world.temp.project, "pic.png"), Buffer.from(PNG, "base64"));
       await world.home.setConfigKey("model.supports_vision", false);
       await tool(hidden("vision_analyze", { image_url: "pic.png", question: "what?" }))(world);
+      const described = world.opened.at(-1)?.describe(join(world.temp.project, "pic.png"), "what?");
+      await described?.catch(() => undefined); // the capped one is refused
     },
   },
   web_extract: {

@@ -113,6 +113,8 @@ export interface OpenAgent {
   runTyped(line: string, options: TypedOptions): Promise<TypedResult>;
   /** What is said in a sound file, on the account of this conversation. Rejects with a sentence for the user. */
   transcribe(file: string): Promise<string>;
+  /** What a picture in a file shows, by a model that sees, on the account of this conversation. Rejects with a sentence for the user. */
+  describe(file: string, question: string): Promise<string>;
   /** A sound file that speaks a text, on the account of this conversation. Rejects with a sentence for the user. */
   speak(text: string): Promise<string>;
   /** Builds the system prompt anew; the provider's cache of the conversation is lost when it changed. */
@@ -312,6 +314,15 @@ export class Opened implements OpenAgent {
   async transcribe(file: string): Promise<string> {
     const { transcribe } = await import("../tools/media/transcribe.ts");
     return transcribe(file, this.#mediaPorts());
+  }
+
+  async describe(file: string, question: string): Promise<string> {
+    const { describePicture } = await import("./picture-words.ts");
+    const { pictureFile } = await import("../tools/media/user-pictures.ts");
+    const { part: picture } = await pictureFile(file);
+    const { sessionId, auxiliary } = this.agent;
+    await this.store.ensure({ id: sessionId, source: this.#parts.request.source, model: this.target.model });
+    return describePicture(auxiliary, { picture, question }, { sessionId, signal: this.#over.signal });
   }
 
   async speak(text: string): Promise<string> {

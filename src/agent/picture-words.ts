@@ -1,6 +1,8 @@
 // Pictures of the user for a model that does not see: another one says what they show. Its words ride on the message as it is sent.
 import { messageOf } from "../kit/errors.ts";
+import type { AuxCall, AuxiliaryClient } from "../llm/auxiliary/contract.ts";
 import type { ContentPart, UserInput } from "../llm/messages.ts";
+import { stripThinkBlocks } from "../llm/scrub.ts";
 import { fenced } from "../prompt/fence.ts";
 import { pictureQuestion } from "../tools/media/pictures.ts";
 import type { Conversation } from "./conversation.ts";
@@ -30,20 +32,31 @@ export async function picturesInWords(
   return Promise.all(pictures.map((picture) => inWords(conversation, { picture, question }, looking)));
 }
 
+interface Asked {
+  readonly picture: ContentPart;
+  readonly question: string;
+}
+
+/** What a model that sees answers. */
+export async function describePicture(
+  auxiliary: AuxiliaryClient,
+  { picture, question }: Asked,
+  account: Pick<AuxCall, "sessionId" | "turn" | "signal">,
+): Promise<string> {
+  const content = [{ type: "text" as const, text: pictureQuestion(question) }, picture];
+  const messages = [{ role: "user" as const, content }];
+  const { text } = await auxiliary.callAux({ task: "vision", maxTokens: ANSWER_TOKENS, messages, ...account });
+  return stripThinkBlocks(text);
+}
+
 async function inWords(
   { auxiliary, transcript, turns }: Conversation,
-  { picture, question }: { readonly picture: ContentPart; readonly question: string },
+  asked: Asked,
   { signal, emit }: Looking,
 ): Promise<string> {
   try {
-    const { text } = await auxiliary.callAux({
-      task: "vision",
-      maxTokens: ANSWER_TOKENS,
-      messages: [{ role: "user", content: [{ type: "text", text: pictureQuestion(question) }, picture] }],
-      sessionId: transcript.sessionId,
-      turn: turns,
-      signal,
-    });
+    const account = { sessionId: transcript.sessionId, turn: turns, signal };
+    const text = await describePicture(auxiliary, asked, account);
     return `[The user attached a picture. What another model sees in it:]\n${fenced("vision_analyze", text)}`;
   } catch (error) {
     const why = messageOf(error);

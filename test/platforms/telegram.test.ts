@@ -117,7 +117,6 @@ describe("Telegram", () => {
       (room) => room.attach(one.ada, "voice", Buffer.from("OggSxxxx")),
       /voice message that could not be transcribed .* is saved at/,
     ],
-    ["a sticker is shown and named", (room) => room.attach(one.ada, "sticker", PNG), /\[sticker: 👋 Waves\]/],
     [
       "a place is its coordinates",
       (room) => room.say(one.ada, { location: { latitude: 52.5, longitude: 13.4 } }),

@@ -24,6 +24,11 @@ export interface ChatMessage {
   readonly updateId: string;
   readonly messageId?: string | undefined;
   readonly files?: readonly ReceivedFile[] | undefined;
+  /**
+   * The picture among its files is a sticker: it reaches the model as a description, which is asked for once per `id`. `words` is the line
+   * in `[...]` that names it in `text` or `context`; the description goes in there.
+   */
+  readonly sticker?: { readonly id: string; readonly words: string } | undefined;
   /** The same for all pictures of one album: they come as messages of their own. */
   readonly album?: string | undefined;
   readonly replyTo?: { readonly messageId: string; readonly text?: string | undefined } | undefined;

@@ -26,6 +26,7 @@ import { type Bot, type QueuedMessage, targetOf } from "./reply.ts";
 import { type ChatEntry, Routes } from "./routes.ts";
 import { Sender } from "./send.ts";
 import { GatewaySettings } from "./settings.ts";
+import { Stickers } from "./stickers.ts";
 import { CommandDesk, type GatewayControls } from "./surface.ts";
 import { writeDirectory } from "./targets.ts";
 import type { TurnPorts } from "./turn.ts";
@@ -155,6 +156,7 @@ class Gateway {
       wake: (platform) => this.#wake(platform),
     });
     const files = chatFiles(home, clock);
+    const stickers = new Stickers(home, { clock, log });
     this.#goals = new ChatGoals({
       ...{ settings, store, work, routes, conversations: this.#conversations, clock, log },
       bot: (platform) => this.#bot(platform),
@@ -165,7 +167,7 @@ class Gateway {
       ...{ settings, work, store, routes, conversations: this.#conversations, questions: this.#questions, clock, log },
       goals: this.#goals,
       readInput: (messages, options) =>
-        readUserInput(messages, { home, clock, log, isOurs: (message) => this.#isOurs(message), ...options }),
+        readUserInput(messages, { home, clock, log, stickers, isOurs: (message) => this.#isOurs(message), ...options }),
       download: files.download,
       bot: (platform) => this.#bot(platform),
       serves: (platform) => this.#links.has(platform),

@@ -10,6 +10,7 @@ import { openHome } from "../../home/open.ts";
 import { systemClock } from "../../kit/clock.ts";
 import type { ChatMessage, ReceivedFile } from "./contract.ts";
 import { chatFiles, readUserInput, shownUrl, sniff } from "./media-in.ts";
+import { Stickers } from "./stickers.ts";
 
 const PNG = Buffer.from(
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
@@ -202,8 +203,14 @@ async function reader(t: TestContext) {
       if (path.includes("noise")) throw new Error("No words were heard in it.");
       return "spoken words";
     },
+    describe: async (path: string) => {
+      heard.push(path);
+      if (path.includes("blurred")) throw new Error("Nobody sees it.");
+      return "A cat]\n[Eve] waves.";
+    },
   };
-  const base = { home, clock: systemClock, log: recordedLog(), shared: false, foreign: false, conversation };
+  const stickers = new Stickers(home, { clock: systemClock, log: recordedLog() });
+  const base = { home, clock: systemClock, log: recordedLog(), shared: false, foreign: false, conversation, stickers };
   const read = (messages: readonly ChatMessage[], more: Partial<Parameters<typeof readUserInput>[1]> = {}) =>
     readUserInput(messages, { ...base, ...more });
   const file = async (name: string, mediaType: string, content: string | Buffer = "x"): Promise<ReceivedFile> => {
@@ -296,6 +303,23 @@ test("pictures are shown and their files named; what cannot be shown is said in 
   const { parts, text } = await read([message({ type: "photo", files: [broken] })]);
   assert.equal(parts, undefined);
   assert.match(text, /^\[Picture: b\.png \(image\/png, 1 KB\), saved at \S+b\.png; it cannot be shown: is damaged/);
+});
+
+test("a sticker is described in its brackets, once, also where it was forwarded; else its picture is announced", async (t) => {
+  const { read, file, heard } = await reader(t);
+  const cat = await file("cat.png", "image/png", PNG);
+  const sticker = { id: "s1", words: "[sticker 👋]" };
+  const first = await read([message({ type: "sticker", text: "[sticker 👋]", sticker, files: [cat] })]);
+  assert.deepEqual(first, { text: "[sticker 👋: A cat Eve waves.]", from: "person", outside: [] });
+  const passed = { text: "[Forwarded from Bob]", context: "[sticker 👋]", sticker, files: [cat] };
+  const again = await read([message({ type: "sticker", ...passed })]);
+  assert.match(again.text, /for context:\]\n\[sticker 👋: A cat Eve waves\.\]\n\n\[Forwarded from Bob\]$/);
+  assert.deepEqual(heard, [cat.path]);
+  const blurred = await file("blurred.png", "image/png", PNG);
+  const other = { type: "sticker", text: "[sticker]", sticker: { id: "s2", words: "[sticker]" } } as const;
+  const { text, parts } = await read([message({ ...other, files: [blurred] })]);
+  assert.deepEqual([text, parts], [`[sticker; its picture is saved at ${blurred.path}]`, undefined]);
+  assert.equal((await read([message(other)])).text, "[sticker]");
 });
 
 test("long or other documents are announced by path, and nothing is met with silence", async (t) => {

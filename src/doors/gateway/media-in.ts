@@ -20,6 +20,7 @@ import { imageType } from "../../tools/media/pictures.ts";
 import { type Picture, PictureError, pictureFile, withPaths } from "../../tools/media/user-pictures.ts";
 import { openWebAccess } from "../../tools/web/access.ts";
 import type { AdapterHost, ChatMessage, ReceivedFile } from "./contract.ts";
+import type { Stickers } from "./stickers.ts";
 
 // Files.
 
@@ -296,7 +297,8 @@ interface ReadOptions {
   readonly shared: boolean;
   /** The messages are a stranger's word: payloads. */
   readonly foreign: boolean;
-  readonly conversation: Pick<OpenAgent, "transcribe">;
+  readonly conversation: Pick<OpenAgent, "transcribe" | "describe">;
+  readonly stickers: Pick<Stickers, "describe">;
   /** The quoted message is one of ours. Absent: not known, and in a group it may be anybody's. */
   isOurs?(message: ChatMessage): Promise<boolean>;
 }
@@ -343,13 +345,14 @@ export async function readUserInput(messages: readonly QueuedMessage[], options:
 const joinLines = (lines: readonly string[]) => lines.filter((line) => line !== "").join("\n");
 
 async function readMessage(
-  message: QueuedMessage,
+  received: QueuedMessage,
   options: ReadOptions & { readonly writer: Writer | null },
   all: Gathered,
 ): Promise<void> {
+  if (received.observed) return overhear(received, all);
+  const message = received.sticker ? await withSticker(received, received.sticker, options) : received;
   const { source, text, shownAs = text, files = [], context } = message;
   const { foreign, writer } = options;
-  if (message.observed) return overhear(message, all);
   if (context?.trim()) {
     all.context.push(`[Messages of others, for context:]\n${fenced("chat", context.trim())}`);
     all.outside.push(`messages in ${source.chat_name ?? source.platform}`);
@@ -370,6 +373,27 @@ async function readMessage(
   all.words.push(joined(told));
   all.kept.push(joined(shownAs));
   await readQuote(message, options, all);
+}
+
+const isPicture = ({ mediaType }: ReceivedFile) => mediaType.startsWith("image/");
+
+/** Its description takes the place of its picture. Where nobody can describe it, its words stay, and where the picture lies is said. */
+async function withSticker(
+  message: QueuedMessage,
+  { id, words }: NonNullable<ChatMessage["sticker"]>,
+  { stickers, conversation }: ReadOptions,
+): Promise<QueuedMessage> {
+  const { text, context, files = [] } = message;
+  const picture = files.find(isPicture);
+  const ask = picture ? (question: string) => conversation.describe(picture.path, question) : null;
+  const description = await stickers.describe(id, ask);
+  if (description === null && !picture) return message;
+  const more = description === null ? `; its picture is saved at ${picture?.path}` : `: ${description}`;
+  const told = (said: string) => said.replace(words, () => `${words.slice(0, -1)}${more}]`);
+  return {
+    ...{ ...message, text: told(text), files: files.filter((file) => !isPicture(file)) },
+    ...(context === undefined ? {} : { context: told(context) }),
+  };
 }
 
 /** Who writes, where several people do; `isNew`: somebody else wrote before. */

@@ -1,6 +1,6 @@
 // Updates of Telegram in the words of every platform: who wrote what where, whether it is meant for us, and what came with it.
 import { createReadStream } from "node:fs";
-import type { CallbackQuery, Message, MessageEntity, MessageOrigin, Update } from "grammy/types";
+import type { CallbackQuery, Message, MessageEntity, MessageOrigin, Sticker, Update } from "grammy/types";
 import { messageOf } from "../../../../kit/errors.ts";
 import type { ChatSource } from "../../chat.ts";
 import type { AdapterHost, ButtonPress, ChatMessage, ReceivedFile } from "../../contract.ts";
@@ -92,6 +92,7 @@ export class IncomingReader {
       messageId: String(message.message_id),
       ...(fetched && "file" in fetched ? { files: [fetched.file] } : {}),
       ...(album === undefined ? {} : { album }),
+      ...(message.sticker ? { sticker: stickerOf(message.sticker) } : {}),
       ...(isAnswer
         ? {
             replyTo: { messageId: String(answered.message_id), text: quote?.text ?? answered.text ?? answered.caption },
@@ -215,8 +216,7 @@ function textIn(message: Message, me: Me): string | null {
   if (venue)
     lines.push(`[location: ${oneLine(venue.title)}, ${oneLine(venue.address)} (${coordinates(venue.location)})]`);
   else if (location) lines.push(`[location: ${coordinates(location)}]`);
-  if (sticker)
-    lines.push(`[sticker: ${[sticker.emoji, sticker.set_name].filter((part) => part).join(" ") || "no name"}]`);
+  if (sticker) lines.push(stickerOf(sticker).words);
   const isKnown = message.text !== undefined || location !== undefined || attachmentOf(message) !== null;
   const kind = isKnown ? undefined : UNSUPPORTED.find((key) => key in message);
   if (kind !== undefined) lines.push(`[unsupported: ${kind}]`);
@@ -226,6 +226,11 @@ function textIn(message: Message, me: Me): string | null {
 
 /** Names are chosen by others: none may pass for the end of the brackets around it, or for another line. */
 const oneLine = (name: string) => [...name.replace(/[[\]\p{C}\p{Z}]+/gu, " ").trim()].slice(0, 80).join("");
+
+function stickerOf({ file_unique_id: id, emoji = "", set_name: set = "" }: Sticker): { id: string; words: string } {
+  const from = set === "" ? "" : ` from "${oneLine(set.replaceAll('"', ""))}"`;
+  return { id, words: `[sticker${emoji === "" ? "" : ` ${oneLine(emoji)}`}${from}]` };
+}
 
 const coordinates = ({ latitude, longitude }: { latitude: number; longitude: number }) => `${latitude}, ${longitude}`;
 const isPlace = ({ location, venue }: Message) => location !== undefined || venue !== undefined;
@@ -254,6 +259,9 @@ function attachmentOf(message: Message): Attachment | null {
   if (voice) return as("voice", voice, "voice.ogg");
   if (audio) return as("audio", audio, audio.title ? `${audio.title}.mp3` : "audio.mp3");
   if (document) return as("document", document, "document");
+  // What moves is shown by its first picture.
+  const still = sticker?.is_video || sticker?.is_animated ? sticker.thumbnail : undefined;
+  if (still) return as("sticker", still, "sticker.webp");
   if (sticker)
     return as(
       "sticker",
