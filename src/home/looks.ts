@@ -1,5 +1,5 @@
-// Looks at files that take less time than waking a thread for them. Questions of one turn of the event loop share a look: nothing that was
-// waited for can have changed an answer in between.
+// Looks at files that take less time than waking a thread for them. Settings are looked at again whenever something was waited for; the ways
+// to files once in each turn of the event loop, and whoever opens one sees by its handle where it leads.
 import {
   closeSync,
   constants,
@@ -28,11 +28,11 @@ function loopTurn(): number {
   return turn;
 }
 
-/** Tells one state of a file from another. */
+/** Tells one state of a file from another. A look is shared until the code that runs now gives way: a message may come right behind a change. */
 export class FileStamp {
   readonly #path: string;
   #seen = "";
-  #turn = -1;
+  #isFresh = false;
 
   constructor(path: string) {
     this.#path = path;
@@ -40,12 +40,16 @@ export class FileStamp {
 
   /** Empty when nothing is there. */
   now(): string {
-    return this.#turn === loopTurn() ? this.#seen : this.fresh();
+    return this.#isFresh ? this.#seen : this.fresh();
   }
 
   fresh(): string {
     const found = statSync(this.#path, { throwIfNoEntry: false, bigint: true });
-    this.#turn = loopTurn();
+    if (!this.#isFresh)
+      process.nextTick(() => {
+        this.#isFresh = false;
+      });
+    this.#isFresh = true;
     this.#seen = found ? `${found.isFile()}:${found.mtimeNs}:${found.size}:${found.ino}` : "";
     return this.#seen;
   }
