@@ -70,3 +70,14 @@ test("only small regular files without links are read at once", (t) => {
   const expected = process.platform === "linux" ? "text" : undefined;
   assert.deepEqual(read, [expected, undefined, undefined, undefined, undefined, undefined]);
 });
+
+test("a change is seen by what waited for something, also in the same turn of the event loop", async (t) => {
+  const path = join(folder(t), "config.yaml");
+  writeFileSync(path, "a: 1\n");
+  const stamp = new FileStamp(path);
+  const before = stamp.now();
+  writeFileSync(path, "a: 10\n");
+  assert.equal(stamp.now(), before, "shared until the code gives way");
+  await new Promise<void>((resolve) => process.nextTick(resolve));
+  assert.notEqual(stamp.now(), before);
+});
