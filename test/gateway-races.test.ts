@@ -34,15 +34,20 @@ for (const mode of ["interrupt", "queue", "steer"])
       config: `display:\n  busy_input_mode: ${mode}\napprovals:\n  destructive_slash_confirm: false\n`,
       gateway: "  max_concurrent_turns: 6\n",
     });
-    const running = new Map<string, number>();
+    const running = new Map<string, Set<{ met: boolean }>>();
     const together: string[] = [];
     answerTurns(model, async ({ body, clientLeft }) => {
       const chat = /DM with (chat\d+)/.exec(String(body.messages[0].content))?.[1] ?? "?";
-      running.set(chat, (running.get(chat) ?? 0) + 1);
-      if ((running.get(chat) ?? 0) > 1) together.push(chat);
-      // A turn that was interrupted has hung up; the next one may begin at once.
-      await Promise.race([sleep(Math.random() * 40), clientLeft]);
-      running.set(chat, (running.get(chat) ?? 0) - 1);
+      const turns = running.get(chat) ?? new Set();
+      running.set(chat, turns);
+      for (const other of turns) other.met = true;
+      const turn = { met: false };
+      turns.add(turn);
+      // A turn that was interrupted has hung up; this server may hear the next one's request before it hears that.
+      const left = clientLeft.then(() => true);
+      const isOver = await Promise.race([left, sleep(Math.random() * 40)]);
+      if (turn.met && !isOver && !(await Promise.race([left, sleep(500)]))) together.push(chat);
+      turns.delete(turn);
       const last = [...body.messages].reverse().find(({ role }: { role: string }) => role === "user");
       return {
         text: `heard: ${String(last?.content)
