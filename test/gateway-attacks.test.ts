@@ -87,7 +87,7 @@ describe("a gateway among hostile platforms", () => {
   });
 
   test("rows that nobody can read, and rows of a platform that is gone, hold nobody up", async () => {
-    const db = new DatabaseSync(home.at("state.db"));
+    const db = new DatabaseSync(home.at("state.db"), { timeout: 10_000 });
     const add = db.prepare(
       "INSERT INTO inbox (session_key, platform, account, update_id, kind, event, received_at) VALUES (?, ?, 'x', ?, ?, ?, 1)",
     );

@@ -40,7 +40,7 @@ const whenRow =
 const STEPS: Readonly<Record<string, Step>> = {
   /** Nobody can write: it was handed out, and is nowhere yet. */
   received({ place }) {
-    const store = new DatabaseSync(place.home.at("state.db"));
+    const store = new DatabaseSync(place.home.at("state.db"), { timeout: 10_000 });
     store.exec("PRAGMA busy_timeout = 3000; BEGIN IMMEDIATE");
     return async () => {
       await sleep(400);

@@ -141,7 +141,7 @@ const weighed = (name: string, text: string, most: number): Piece => {
 
 /** Cut where the stored stamp says that one block ends and the next begins. */
 function blocksOf(system: string, home: TempHome): readonly (readonly [id: string, text: string])[] {
-  const db = new DatabaseSync(home.at("state.db"), { readOnly: true });
+  const db = new DatabaseSync(home.at("state.db"), { readOnly: true, timeout: 10_000 });
   const row = db.prepare("SELECT system_prompt, prompt_fingerprint FROM sessions").get();
   db.close();
   assert.equal(row?.system_prompt, system);

@@ -85,7 +85,7 @@ async function playOnce(server: ModelServer, place: string) {
   await store.close();
   await home.close();
   const requests = server.requests.map(({ path, raw, headers }) => `${path} ${headers.authorization} ${raw}`);
-  const database = new DatabaseSync(join(dir, "state.db"), { readOnly: true });
+  const database = new DatabaseSync(join(dir, "state.db"), { readOnly: true, timeout: 10_000 });
   const rows = Object.fromEntries(
     ["sessions", "messages", "model_calls"].map((table) => [table, database.prepare(`SELECT * FROM ${table}`).all()]),
   );

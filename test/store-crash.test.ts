@@ -139,7 +139,7 @@ test("without a write-ahead log three processes and a reader get along too", asy
 test("opening waits for a process that holds the file", async (t) => {
   const path = join(await temporaryFolder(t), "state.db");
   await (await openSessionStore({ path, journalMode: "delete", log: recordedLog(), clock: systemClock })).close();
-  const holder = new DatabaseSync(path);
+  const holder = new DatabaseSync(path, { timeout: 10_000 });
   t.after(() => holder.close());
   holder.exec("BEGIN EXCLUSIVE");
   let opened = false;

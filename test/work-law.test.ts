@@ -248,7 +248,7 @@ for (const hasHandle of [true, false])
         const folder = await mkdtemp(join(tmpdir(), "hermes-work-"));
         const path = join(folder, "state.db");
         const store = await openSessionStore({ path, journalMode: "auto", log: recordedLog(), clock: manualClock() });
-        const db = new DatabaseSync(path);
+        const db = new DatabaseSync(path, { timeout: 10_000 });
         try {
           for (const chat of CHATS) await store.ensure({ id: `s-${chat}` });
           const world = new World(store, await store.work(), db, new Platform(hasHandle));

@@ -413,7 +413,7 @@ export async function copyTree(
 async function copyOne(source: string, target: string): Promise<void> {
   if (source.endsWith(".db") && (await lstat(source)).size > 0) {
     const { DatabaseSync, backup } = await import("node:sqlite");
-    const database = new DatabaseSync(source, { readOnly: true });
+    const database = new DatabaseSync(source, { readOnly: true, timeout: 10_000 });
     try {
       await backup(database, target);
     } catch (error) {

@@ -93,7 +93,7 @@ test("a branch is a copy with every column, its prompt and its keys", async (t) 
   await store.setValue("a", "nudge", 1);
   await store.append("a", [user("one"), { role: "assistant", content: "x\u0000y", reasoning: "r" }, user("undone")]);
   await store.rewind("a", 3);
-  const other = new DatabaseSync(path);
+  const other = new DatabaseSync(path, { timeout: 10_000 });
   t.after(() => other.close());
   other.exec(
     "ALTER TABLE messages ADD COLUMN from_the_future TEXT; UPDATE messages SET from_the_future = 'f' || id, token_count = id, platform_message_id = 'p'",
@@ -129,7 +129,7 @@ test("a branch may end before any message; every column goes along and the origi
     user("two"),
     { role: "assistant", content: "second" },
   ]);
-  const other = new DatabaseSync(path);
+  const other = new DatabaseSync(path, { timeout: 10_000 });
   t.after(() => other.close());
   other.exec("ALTER TABLE messages ADD COLUMN from_the_future TEXT; UPDATE messages SET from_the_future = 'f' || id");
   const rows = (id: string) =>

@@ -43,14 +43,14 @@ test("a new file becomes WAL only where that is safe; one that is WAL stays so",
 
 test("a database that is there keeps its journal mode, unless the settings name another", async (t) => {
   const path = join(await temporaryFolder(t), "state.db");
-  const original = new DatabaseSync(path);
+  const original = new DatabaseSync(path, { timeout: 10_000 });
   original.exec("PRAGMA journal_mode=DELETE; CREATE TABLE sessions (id TEXT PRIMARY KEY, source TEXT NOT NULL)");
   original.close();
   const modeAfter = async (journalMode: "auto" | "wal" | "delete") => {
     const store = await openSessionStore({ path, journalMode, log: recordedLog(), clock: manualClock() });
     await store.create({ id: journalMode + Math.random() });
     await store.close();
-    const db = new DatabaseSync(path);
+    const db = new DatabaseSync(path, { timeout: 10_000 });
     try {
       return db.prepare("PRAGMA journal_mode").get()?.journal_mode;
     } finally {
@@ -87,7 +87,7 @@ test("every failure of SQLite is told with its place and a way out", async (t) =
     [
       "full",
       () => {
-        const db = new DatabaseSync(path);
+        const db = new DatabaseSync(path, { timeout: 10_000 });
         db.exec("CREATE TABLE IF NOT EXISTS t(x); PRAGMA max_page_count=2");
         try {
           db.prepare("INSERT INTO t VALUES (zeroblob(100000))").run();
@@ -96,15 +96,15 @@ test("every failure of SQLite is told with its place and a way out", async (t) =
         }
       },
     ],
-    ["read_only", () => new DatabaseSync(path, { readOnly: true }).exec("CREATE TABLE u(x)")],
-    ["unavailable", () => new DatabaseSync(join(folder, "nowhere", "x.db"))],
+    ["read_only", () => new DatabaseSync(path, { readOnly: true, timeout: 10_000 }).exec("CREATE TABLE u(x)")],
+    ["unavailable", () => new DatabaseSync(join(folder, "nowhere", "x.db"), { timeout: 10_000 })],
     [
       "busy",
       () => {
-        const holder = new DatabaseSync(path);
+        const holder = new DatabaseSync(path, { timeout: 10_000 });
         holder.exec("BEGIN IMMEDIATE");
         try {
-          new DatabaseSync(path).exec("BEGIN IMMEDIATE");
+          new DatabaseSync(path, { timeout: 10_000 }).exec("BEGIN IMMEDIATE");
         } finally {
           holder.close();
         }

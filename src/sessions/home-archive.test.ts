@@ -27,7 +27,7 @@ async function put(home: string, files: Readonly<Record<string, string>>): Promi
 
 /** Open, with a row that is in the write-ahead log alone. */
 function liveDatabase(t: TestContext, path: string, word: string): DatabaseSync {
-  const db = new DatabaseSync(path);
+  const db = new DatabaseSync(path, { timeout: 10_000 });
   db.exec("PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=0; CREATE TABLE IF NOT EXISTS words (word TEXT)");
   db.prepare("INSERT INTO words VALUES (?)").run(word);
   t.after(() => db.isOpen && db.close());
@@ -35,7 +35,7 @@ function liveDatabase(t: TestContext, path: string, word: string): DatabaseSync 
 }
 
 function wordsIn(path: string): readonly unknown[] {
-  const db = new DatabaseSync(path);
+  const db = new DatabaseSync(path, { timeout: 10_000 });
   try {
     return db
       .prepare("SELECT word FROM words")
@@ -104,7 +104,7 @@ test("a backup beside a busy writer is sound", async (t) => {
   await writing;
   await restoreBackup(await checkBackup(zip), other, ports);
   assert.ok(wordsIn(join(other, "state.db")).length > 0);
-  const copy = new DatabaseSync(join(other, "state.db"));
+  const copy = new DatabaseSync(join(other, "state.db"), { timeout: 10_000 });
   t.after(() => copy.close());
   assert.deepEqual({ ...copy.prepare("PRAGMA integrity_check").get() }, { integrity_check: "ok" });
 });

@@ -46,7 +46,7 @@ test("one call is one row, and adds to its session and to the session's per-mode
     [session?.estimatedCostUsd, session?.actualCostUsd, session?.costStatus, session?.billingProvider],
     [0.25, 0.5, "actual", "p"],
   );
-  const other = new DatabaseSync(path);
+  const other = new DatabaseSync(path, { timeout: 10_000 });
   t.after(() => other.close());
   assert.deepEqual(
     other

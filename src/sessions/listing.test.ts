@@ -104,7 +104,7 @@ for (const [message, preview] of previews) {
 
 test("the first lines of many sessions are those of the whole list, whoever wrote them and whatever goes on in which", async (t) => {
   const { store, path } = await temporaryStore(t);
-  const other = new DatabaseSync(path);
+  const other = new DatabaseSync(path, { timeout: 10_000 });
   t.after(() => other.close());
   other.exec("BEGIN");
   const insert = other.prepare(

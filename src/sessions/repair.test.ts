@@ -35,7 +35,7 @@ test("a sound file is left alone", async (t) => {
 
 test("an index that does not match the messages is rebuilt in place", async (t) => {
   const path = await filledFile(t);
-  const db = new DatabaseSync(path);
+  const db = new DatabaseSync(path, { timeout: 10_000 });
   db.exec("INSERT INTO messages_fts(messages_fts) VALUES ('delete-all')");
   db.close();
   const looked = await repair(path, { checkOnly: true });
@@ -46,7 +46,7 @@ test("an index that does not match the messages is rebuilt in place", async (t) 
 
 /** One page of the messages table is overwritten. */
 async function damage(path: string): Promise<void> {
-  const db = new DatabaseSync(path);
+  const db = new DatabaseSync(path, { timeout: 10_000 });
   const page = db
     .prepare("SELECT pageno FROM dbstat WHERE name = 'messages' AND pagetype = 'leaf' LIMIT 1 OFFSET 5")
     .get()?.pageno;
@@ -63,7 +63,7 @@ for (const mode of ["wal", "delete"] as const) {
     const report = await repair(path);
     assert.ok(report.outcome === "rescued");
     await assert.rejects(stat(`${report.file}-wal`));
-    const db = new DatabaseSync(report.file);
+    const db = new DatabaseSync(report.file, { timeout: 10_000 });
     t.after(() => db.close());
     assert.equal(db.prepare("PRAGMA journal_mode").get()?.journal_mode, mode);
   });

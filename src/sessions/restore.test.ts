@@ -28,7 +28,7 @@ async function savedAndChanged(t: TestContext, journalMode: "wal" | "delete" = "
 }
 
 function idsIn(path: string): unknown[] {
-  const db = new DatabaseSync(path, { readOnly: true });
+  const db = new DatabaseSync(path, { readOnly: true, timeout: 10_000 });
   try {
     return db
       .prepare("SELECT id FROM sessions ORDER BY id")
@@ -40,7 +40,7 @@ function idsIn(path: string): unknown[] {
 }
 
 function pragma(path: string, sql: string): unknown {
-  const db = new DatabaseSync(path);
+  const db = new DatabaseSync(path, { timeout: 10_000 });
   try {
     return Object.values(db.prepare(`PRAGMA ${sql}`).get() ?? {})[0];
   } finally {
@@ -82,7 +82,7 @@ test("a damaged or missing copy is not restored", async (t) => {
   await writeFile(bad, "not a database at all ".repeat(300));
   await store.close();
   const other = join(folder, "other.db");
-  new DatabaseSync(other).exec("CREATE TABLE recipes (name TEXT)");
+  new DatabaseSync(other, { timeout: 10_000 }).exec("CREATE TABLE recipes (name TEXT)");
   for (const [from, words] of [
     [bad, /bad\.db cannot be read/],
     [join(folder, "missing.db"), /no such file/],
@@ -98,7 +98,7 @@ test("a damaged or missing copy is not restored", async (t) => {
 test("nothing is restored while somebody else has the database open", async (t) => {
   for (const mode of ["wal", "delete"] as const) {
     const { saved, path, kept } = await savedAndChanged(t, mode);
-    const other = new DatabaseSync(path);
+    const other = new DatabaseSync(path, { timeout: 10_000 });
     other.exec(mode === "wal" ? "SELECT 1 FROM sessions" : "BEGIN IMMEDIATE");
     await assert.rejects(restore(saved, path, kept), (error: StoreError) => error.code === "busy");
     other.close();
@@ -113,7 +113,7 @@ test("a restored database has the journal mode of the one whose place it takes, 
   for (const mode of ["wal", "delete"] as const) {
     const { saved, path, kept } = await savedAndChanged(t, mode);
     pragma(saved, `journal_mode=delete`);
-    const copy = new DatabaseSync(saved);
+    const copy = new DatabaseSync(saved, { timeout: 10_000 });
     copy.exec("PRAGMA page_size=8192; VACUUM");
     copy.close();
     if (mode === "delete") pragma(saved, "journal_mode=wal");

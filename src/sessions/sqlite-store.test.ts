@@ -53,7 +53,7 @@ test("a field with broken JSON is left out of its message and named in the log",
   const { store, path, log } = await temporaryStore(t);
   await store.create({ id: "s1" });
   await store.append("s1", [assistant("fine")]);
-  const other = new DatabaseSync(path);
+  const other = new DatabaseSync(path, { timeout: 10_000 });
   other.exec("UPDATE messages SET tool_calls = '[{broken', content = 'still there'");
   other.close();
   const [message] = await store.load("s1");

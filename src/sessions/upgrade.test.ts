@@ -25,7 +25,7 @@ async function originalFile(t: TestContext, version: OriginalVersion): Promise<s
 }
 
 function openAsOriginal(t: TestContext, path: string): DatabaseSync {
-  const db = new DatabaseSync(path);
+  const db = new DatabaseSync(path, { timeout: 10_000 });
   t.after(() => db.isOpen && db.close());
   return db;
 }

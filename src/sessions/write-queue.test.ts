@@ -43,7 +43,7 @@ test("any other failure is final at once", async () => {
 test("while a write waits the event loop runs, and it is stored once the other lets go", async (t) => {
   const { store, path } = await temporaryStore(t, { clock: systemClock });
   await store.create({ id: "a" });
-  const other = new DatabaseSync(path);
+  const other = new DatabaseSync(path, { timeout: 10_000 });
   t.after(() => other.close());
   other.exec("BEGIN IMMEDIATE");
   const append = store.append("a", [{ role: "user", content: "patience" }]);
@@ -84,7 +84,7 @@ test("a write that fails leaves nothing behind and the next one goes through", a
 test("a sign of life is skipped while the database is busy", async (t) => {
   const { store, path } = await temporaryStore(t);
   await store.create({ id: "a" });
-  const other = new DatabaseSync(path);
+  const other = new DatabaseSync(path, { timeout: 10_000 });
   t.after(() => other.close());
   other.exec("BEGIN IMMEDIATE");
   await store.touch("a");
@@ -97,7 +97,7 @@ test("a sign of life is skipped while the database is busy", async (t) => {
 test("what is asked for at once shares a transaction; one that fails takes no other along", async (t) => {
   const { store, path } = await temporaryStore(t);
   await store.create({ id: "a" });
-  const other = new DatabaseSync(path, { readOnly: true });
+  const other = new DatabaseSync(path, { readOnly: true, timeout: 10_000 });
   t.after(() => other.close());
   const version = () => Number(other.prepare("PRAGMA data_version").get()?.data_version);
   const before = version();

@@ -81,7 +81,7 @@ test("what is in the current context is not found; what was compacted away is", 
     [["old", undefined]],
   );
   assert.equal((await ask({ query: "now" }, current)).count, 0);
-  const other = new DatabaseSync(path);
+  const other = new DatabaseSync(path, { timeout: 10_000 });
   t.after(() => other.close());
   other.exec("UPDATE messages SET active = 0, compacted = 1 WHERE content = 'walrus now'");
   assert.equal((await ask({ query: "now" }, current)).results[0]?.parent_session_id, "old");

@@ -30,7 +30,7 @@ async function outputs(home: TempHome, id: string): Promise<string[]> {
 }
 
 function rows(home: TempHome): { job_id: string; slot: string; state: string; reason: string | null }[] {
-  const db = new DatabaseSync(home.at("state.db"), { readOnly: true });
+  const db = new DatabaseSync(home.at("state.db"), { readOnly: true, timeout: 10_000 });
   try {
     return db.prepare("SELECT job_id, slot, state, reason FROM cron_runs ORDER BY id").all() as never; // the columns named
   } finally {
@@ -208,7 +208,7 @@ describe("hermes cron", () => {
     assert.equal(poor.code, 1);
     assert.match(poor.stdout, /Nothing was sent: the budget of this job would be exceeded/);
     assert.equal(model.requests.length, 1);
-    const db = new DatabaseSync(home.at("state.db"), { readOnly: true });
+    const db = new DatabaseSync(home.at("state.db"), { readOnly: true, timeout: 10_000 });
     const booked = db.prepare("SELECT job_id FROM model_calls ORDER BY id LIMIT 1").all() as { job_id: string }[]; // the column named
     const [{ id, source } = { id: "", source: "" }] = db.prepare("SELECT id, source FROM sessions").all() as {
       id: string;

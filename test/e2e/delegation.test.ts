@@ -110,7 +110,7 @@ describe("delegate_task", () => {
     assert.ok(toolsOf(parent).includes("delegate_task"));
     assert.ok(toolsOf(child).includes("terminal") && toolsOf(child).includes("read_file"));
 
-    const db = new DatabaseSync(at.at("state.db"), { readOnly: true });
+    const db = new DatabaseSync(at.at("state.db"), { readOnly: true, timeout: 10_000 });
     const rows = db.prepare("SELECT id, source, parent_session_id AS parent, model_config FROM sessions").all();
     const [mother, row] = [rows.find((one) => one.source === "cli"), rows.find((one) => one.source === "subagent")];
     assert.equal(row?.parent, mother?.id);
@@ -240,7 +240,7 @@ describe("delegate_task", () => {
     assert.match(systemOf(outer), /## Delegating\n.*at most 3 at once/);
     assert.ok(inner && !toolsOf(inner).includes("delegate_task"));
     assert.equal(api_calls, 2);
-    const db = new DatabaseSync(at.at("state.db"), { readOnly: true });
+    const db = new DatabaseSync(at.at("state.db"), { readOnly: true, timeout: 10_000 });
     const spent = db.prepare("SELECT SUM(output_tokens) AS output, COUNT(*) AS calls FROM model_calls").get();
     db.close();
     assert.equal(spent?.calls, 5);
@@ -305,7 +305,7 @@ describe("delegate_task", () => {
     assert.equal(code, 130);
     await until(async () => (isAlive(pid) ? null : true));
     await server.requests.find((request) => goalOf(request) === "hang")?.clientLeft;
-    const db = new DatabaseSync(at.at("state.db"), { readOnly: true });
+    const db = new DatabaseSync(at.at("state.db"), { readOnly: true, timeout: 10_000 });
     const open = db.prepare("SELECT COUNT(*) AS n FROM sessions WHERE ended_at IS NULL").get();
     const aborted = db.prepare("SELECT COUNT(*) AS n FROM model_calls WHERE outcome = 'aborted'").get();
     db.close();
@@ -414,7 +414,7 @@ describe("agents beside the conversation, on the screen", { skip: tmuxMissing() 
     await until(async () => (isAlive(pid) ? null : true));
     const hello = server.requests.find((request) => goalOf(request) === "hello");
     assert.doesNotMatch(hello?.raw ?? "", /look it up|heron/, "the conversation knows nothing of it");
-    const db = new DatabaseSync(at.at("state.db"), { readOnly: true });
+    const db = new DatabaseSync(at.at("state.db"), { readOnly: true, timeout: 10_000 });
     const open_ = db.prepare("SELECT COUNT(*) AS n FROM sessions WHERE ended_at IS NULL").get();
     db.close();
     assert.equal(open_?.n, 0);

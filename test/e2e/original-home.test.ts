@@ -41,7 +41,7 @@ describe("a home of the original", () => {
       assert.equal(answer.stdout, "Behind the second iceberg.\n", answer.stderr);
       validateChat(server.last.raw);
 
-      const db = new DatabaseSync(home.at("state.db"));
+      const db = new DatabaseSync(home.at("state.db"), { timeout: 10_000 });
       try {
         assert.deepEqual({ ...db.prepare("PRAGMA integrity_check").get() }, { integrity_check: "ok" });
         insertAsOriginal(db, {

@@ -89,7 +89,7 @@ describe("hermes sessions backup and restore", () => {
     await using home = await tempHome({ "config.yaml": modelConfig(server) });
     await ok(home, "-z", `the first heron ${"and more ".repeat(3000)}`);
     await ok(home, "-z", "the second egret");
-    const db = new DatabaseSync(home.at("state.db"));
+    const db = new DatabaseSync(home.at("state.db"), { timeout: 10_000 });
     const page = db
       .prepare("SELECT pageno FROM dbstat WHERE name = 'messages' AND pagetype = 'overflow' LIMIT 1")
       .get();

@@ -49,7 +49,7 @@ describe("a signal", () => {
     );
     const { code } = await child.result;
     assert.equal(code, 141);
-    const db = new DatabaseSync(home.at("state.db"), { readOnly: true });
+    const db = new DatabaseSync(home.at("state.db"), { readOnly: true, timeout: 10_000 });
     assert.equal(db.prepare("SELECT count(*) AS n FROM model_calls").get()?.n, server.requests.length);
     const roles = db.prepare("SELECT role FROM messages ORDER BY id").all();
     assert.deepEqual(

@@ -119,7 +119,7 @@ describe("trouble", () => {
   test("a database that another process writes to can still be read", async () => {
     await using home = await tempHome({ "config.yaml": modelConfig(server) });
     await runHermes(["-z", "make the file"], { home });
-    const holder = new DatabaseSync(home.at("state.db"));
+    const holder = new DatabaseSync(home.at("state.db"), { timeout: 10_000 });
     holder.exec("BEGIN EXCLUSIVE");
     try {
       const { stdout } = await runHermes(["sessions", "list"], { home });

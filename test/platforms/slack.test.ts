@@ -392,7 +392,7 @@ describe("Slack", () => {
 
   test("an event is acknowledged when it is stored and not before", async () => {
     const { slack, home } = one;
-    const store = new DatabaseSync(home.at("state.db"));
+    const store = new DatabaseSync(home.at("state.db"), { timeout: 10_000 });
     store.exec("BEGIN IMMEDIATE");
     const said = { ts: `${Math.floor(Date.now() / 1000)}.700001`, text: "nobody can write now", user: ANN };
     slack.channels.get(DM)?.messages.push(said);

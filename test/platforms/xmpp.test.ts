@@ -279,7 +279,7 @@ await withEngine("an XMPP server", missingXmppServer, () => {
     });
 
     test("keeps what was read but not stored, and hands it out again", async () => {
-      const store = new DatabaseSync(it.home.at("state.db"));
+      const store = new DatabaseSync(it.home.at("state.db"), { timeout: 10_000 });
       store.exec("BEGIN IMMEDIATE");
       await it.ann.say(BOT, "do not lose me");
       // The server asks within this time whether it arrived.

@@ -9,7 +9,7 @@ const folder = new URL("../fixtures/original-databases/", import.meta.url);
 
 /** One conversation of four messages, its compression, and another session. */
 export function makeOriginalDatabase(path: string, version: OriginalVersion): void {
-  const db = new DatabaseSync(path);
+  const db = new DatabaseSync(path, { timeout: 10_000 });
   db.exec(readFileSync(new URL(`${version}.sql`, folder), "utf8"));
   db.exec("PRAGMA journal_mode=WAL");
   const session = db.prepare(

@@ -27,7 +27,7 @@ export async function paperHome(
 
 /** Rows of the home's store, looked at from outside. */
 export function rowsOf(home: TempHome, sql: string): readonly Readonly<Record<string, unknown>>[] {
-  const db = new DatabaseSync(home.at("state.db"), { readOnly: true });
+  const db = new DatabaseSync(home.at("state.db"), { readOnly: true, timeout: 10_000 });
   try {
     return db.prepare(sql).all() as Readonly<Record<string, unknown>>[]; // rows are objects
   } finally {

@@ -214,7 +214,7 @@ export class World implements AsyncDisposable {
 
   /** What another program may do to the file. */
   tamper(sql: string): void {
-    const db = new DatabaseSync(this.#temp.at("state.db"));
+    const db = new DatabaseSync(this.#temp.at("state.db"), { timeout: 10_000 });
     db.exec(sql);
     db.close();
   }

@@ -136,15 +136,15 @@ describe("create", () => {
       "hermes-agent/x": "",
       active_profile: "default",
     });
-    const database = new DatabaseSync(me.at(".hermes/kanban.db"));
+    const database = new DatabaseSync(me.at(".hermes/kanban.db"), { timeout: 10_000 });
     database.exec("PRAGMA journal_mode=wal; CREATE TABLE t(x); INSERT INTO t VALUES (7)");
-    new DatabaseSync(me.at(".hermes/state.db")).exec("CREATE TABLE t(x)");
+    new DatabaseSync(me.at(".hermes/state.db"), { timeout: 10_000 }).exec("CREATE TABLE t(x)");
     chmodSync(me.at(".hermes/.env"), 0o644);
     await me.ok("create", "copy", "--clone-all");
     database.close();
     assert.equal(me.read(".hermes/profiles/copy/mine/deep/file"), "x");
     assert.equal(statSync(join(me.profile("copy"), ".env")).mode & 0o777, 0o600);
-    const copied = new DatabaseSync(join(me.profile("copy"), "kanban.db"), { readOnly: true });
+    const copied = new DatabaseSync(join(me.profile("copy"), "kanban.db"), { readOnly: true, timeout: 10_000 });
     assert.equal(copied.prepare("SELECT x FROM t").get()?.x, 7);
     copied.close();
     const names = new Set(readdirSync(me.profile("copy")));

@@ -151,7 +151,7 @@ test("no question, however odd, breaks a recall or a search", async (t) => {
 test("a new file has a write-ahead log; one that is there keeps the journal it has", async (t) => {
   const { home, open } = await openLocal(t);
   const journal = (set = "") => {
-    const db = new DatabaseSync(home.at("memory-local.db"));
+    const db = new DatabaseSync(home.at("memory-local.db"), { timeout: 10_000 });
     try {
       return Object.values(db.prepare(`PRAGMA journal_mode${set}`).get() ?? {})[0];
     } finally {
@@ -195,7 +195,7 @@ test("a plain question ranks as in past sessions: forms of words, typing errors,
   const { results } = call(next, "recall_search", { query: "lighthouses" }) as unknown as { results: { id: number }[] };
   call(next, "recall_forget", { id: results[0]?.id });
   assert.equal(await recall(next, "what is Caroline painting?"), "");
-  const file = new DatabaseSync(`${home.dir}/memory-local.db`, { readOnly: true });
+  const file = new DatabaseSync(`${home.dir}/memory-local.db`, { readOnly: true, timeout: 10_000 });
   t.after(() => file.close());
   assert.deepEqual(file.prepare("SELECT term FROM postings WHERE term LIKE 'lighthous%'").all(), []);
 });

@@ -30,7 +30,7 @@ async function withTalk(t: Parameters<typeof temporaryStore>[0]) {
 
 /** Writes as the original does: rows into its own tables, and nothing else. */
 function asOriginal(path: string, sql: string): void {
-  const db = new DatabaseSync(path);
+  const db = new DatabaseSync(path, { timeout: 10_000 });
   db.exec(sql);
   db.close();
 }
@@ -53,7 +53,7 @@ test("what the original wrote in between is found, what it deleted is not, and w
 test("nothing of the index is in the file that the original opens", async (t) => {
   const { path, store } = await withTalk(t);
   const names = () => {
-    const db = new DatabaseSync(path, { readOnly: true });
+    const db = new DatabaseSync(path, { readOnly: true, timeout: 10_000 });
     const rows = db.prepare("SELECT type || ' ' || name AS name FROM sqlite_master ORDER BY 1").all();
     db.close();
     return rows.map(({ name }) => name);
@@ -82,7 +82,7 @@ test("for any sequence of writes the index finds what reading every row would fi
     fc.record({ type: fc.constant("ask" as const), word: fc.constantFrom(...words) }),
   );
   for (const id of ["a", "b", "c"]) await store.create({ id });
-  const other = new DatabaseSync(path);
+  const other = new DatabaseSync(path, { timeout: 10_000 });
   t.after(() => other.close());
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 12 }), async (steps) => {

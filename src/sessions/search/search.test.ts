@@ -164,7 +164,7 @@ test("rows an unfinished rebuild has not reached are found all the same, and the
   const { store, path } = await temporaryStore(t);
   await store.create({ id: "s" });
   await store.append("s", ["walrus one", "walrus two", "walrus three", "other"].map(user));
-  const other = new DatabaseSync(path);
+  const other = new DatabaseSync(path, { timeout: 10_000 });
   other.exec(`INSERT INTO messages_fts(messages_fts, rowid, content, tool_name, tool_calls) SELECT 'delete', id, content, tool_name, tool_calls FROM messages WHERE id IN (2, 3);
     INSERT INTO state_meta VALUES ('fts_rebuild_high_water', '3'), ('fts_rebuild_progress', '1')`);
   other.close();

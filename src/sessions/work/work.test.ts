@@ -16,7 +16,7 @@ const TIMES = {
 
 async function open(t: TestContext): Promise<WorkSubject> {
   const { store, path, log, clock } = await temporaryStore(t);
-  const db = new DatabaseSync(path);
+  const db = new DatabaseSync(path, { timeout: 10_000 });
   t.after(() => db.close());
   return {
     store,

@@ -8,7 +8,7 @@ const LONG_ENOUGH = 700;
 
 /** Sends something while nobody can write, sees that no answer comes, lets the store go. Resolves to the answer and the ids stored by then. */
 export async function sendWhileHeld<T>(home: TempHome, platform: string, send: () => Promise<T>) {
-  const store = new DatabaseSync(home.at("state.db"));
+  const store = new DatabaseSync(home.at("state.db"), { timeout: 10_000 });
   try {
     store.exec("PRAGMA busy_timeout = 3000; BEGIN IMMEDIATE");
     let isAnswered = false;
