@@ -19,7 +19,7 @@ import { scriptedFiles } from "./scripted-files.ts";
 import { ScriptRunner } from "./scripts.ts";
 import { ShellEnvironment } from "./shell-environment.ts";
 
-const PROBE_MS = 2000;
+const PROBE_MS = 10_000;
 
 export interface BubblewrapOptions extends LocalOptions {
   /** The user's own home directory. */

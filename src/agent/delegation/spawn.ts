@@ -144,12 +144,10 @@ async function oneChild(birth: Birth, call: ParentCall): Promise<ChildReport> {
     const { summary, error: trouble } = finished.report;
     parent.onReport?.(task.goal, summary ?? trouble ?? "", child.agent.sessionId);
     void finished.over
+      .finally(giveBack)
       .then(() => child.close("cli_close"))
       .catch((error) => parent.home.log.warn(`sub-agent ${id} could not be put away`, error))
-      .finally(() => {
-        giveBack();
-        gone.resolve();
-      });
+      .finally(gone.resolve);
     return await shorten(withUnknown(finished.report, unknown), birth, call);
   } catch (error) {
     reborrowKey?.();
