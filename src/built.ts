@@ -2,6 +2,7 @@
 import { homedir } from "node:os";
 import { resolveHomeDir, rootOf, versionLine } from "./home/paths.ts";
 import { keptCodeFile, scriptLoader } from "./home/script-loader.ts";
+import { RUN_LEAN } from "./home/start-program.ts";
 
 /** Put in by scripts/build.mjs: what tells this build from every other. */
 declare const BUILD: string;
@@ -11,6 +12,7 @@ if (argv.length === 1 && (argv[0] === "--version" || argv[0] === "-V")) process.
 else runProgram();
 
 function runProgram(): void {
+  if (isGateway()) for (const flag of RUN_LEAN) process.getBuiltinModule("node:v8").setFlagsFromString(flag);
   const location = { env: process.env, osHome: homedir() };
   const home = rootOf(resolveHomeDir(location), location);
   const loader = scriptLoader(import.meta.dirname, keptCodeFile(`${BUILD}-${kindOf()}`, home, process.env));
@@ -20,9 +22,14 @@ function runProgram(): void {
   loader.load("main.cjs");
 }
 
+/** As typed in a terminal or written for a service by hand. Started by this program it has the flags from its first moment. */
+function isGateway(): boolean {
+  return argv.some((word, at) => word === "gateway" && argv[at + 1] === "run");
+}
+
 /** Runs of a kind call the same functions. V8 refuses code that was compiled with other flags of its own. */
 function kindOf(): "lean" | "ask" | "screen" | "command" {
-  if (process.execArgv.length > 0) return "lean";
+  if (process.execArgv.length > 0 || isGateway()) return "lean";
   if (argv.some((word) => /^-[zq]/.test(word))) return "ask";
   const [first = "chat"] = argv;
   return first === "chat" || first.startsWith("-") ? "screen" : "command";

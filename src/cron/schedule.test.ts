@@ -270,4 +270,26 @@ describe("the clocks change", () => {
       { numRuns: 200 },
     );
   });
+
+  test("the machine's own zone, which is told without locale data, is the zone of its name", (t) => {
+    const before = process.env.TZ;
+    t.after(() => {
+      if (before === undefined) delete process.env.TZ;
+      else process.env.TZ = before;
+    });
+    const days = Array.from({ length: 24 * 30 }, (_, at) => Date.UTC(2024, 0, 1) + at * 1.7 * 86_400_000);
+    for (const name of ["Europe/Berlin", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe", "UTC"]) {
+      process.env.TZ = name;
+      const [own, named] = [Zone.named(""), Zone.named(name)];
+      assert.deepEqual(
+        days.map((at) => own.iso(at)),
+        days.map((at) => named.iso(at)),
+      );
+      for (const year of [2024, 2026]) {
+        const [from, until] = [Date.UTC(year, 0, 1), Date.UTC(year, 11, 31)];
+        assert.deepEqual(own.changeAfter(from, until), named.changeAfter(from, until), name);
+      }
+      assert.equal(own.name, Intl.DateTimeFormat().resolvedOptions().timeZone);
+    }
+  });
 });

@@ -9,6 +9,9 @@ const DAY = 24 * HOUR;
 /** No rule in the world holds for a shorter time than this. */
 const LOOK_EVERY = 10 * DAY;
 
+/** How the machine's own zone is named in settings. */
+const OWN = "";
+
 interface Change {
   /** The first moment of the new offset. */
   readonly at: number;
@@ -23,25 +26,35 @@ interface Change {
  * - `changes` are all moments in a UTC year at which the offset is another than just before.
  */
 export class Zone {
-  readonly name: string;
-  readonly #format: Intl.DateTimeFormat;
+  /** Null: the machine's own zone, which `Date` knows without the locale data of `Intl`: 8 MB that most gateways never need. */
+  readonly #format: Intl.DateTimeFormat | null;
+  #name: string;
   readonly #years = new Map<number, { readonly changes: readonly Change[]; readonly offset: number }>();
 
   private constructor(name: string) {
-    this.#format = new Intl.DateTimeFormat("en-US", {
-      timeZone: name,
-      hourCycle: "h23",
-      ...({ year: "numeric", month: "numeric", day: "numeric" } as const),
-      ...({ hour: "numeric", minute: "numeric", second: "numeric" } as const),
-    });
-    this.name = name;
+    this.#name = name;
+    this.#format =
+      name === OWN
+        ? null
+        : new Intl.DateTimeFormat("en-US", {
+            timeZone: name,
+            hourCycle: "h23",
+            ...({ year: "numeric", month: "numeric", day: "numeric" } as const),
+            ...({ hour: "numeric", minute: "numeric", second: "numeric" } as const),
+          });
+  }
+
+  get name(): string {
+    if (this.#name === OWN) this.#name = Intl.DateTimeFormat().resolvedOptions().timeZone;
+    return this.#name;
   }
 
   static readonly #known = new Map<string, Zone>();
 
   /** Empty: the machine's own. Throws a `UserError` for a name that no zone has. */
   static named(name: string): Zone {
-    const wanted = name.trim() === "" ? Intl.DateTimeFormat().resolvedOptions().timeZone : name.trim();
+    const wanted = name.trim();
+    if (wanted === OWN) return new Zone(OWN); // not kept: TZ may change
     const known = Zone.#known.get(wanted);
     if (known) return known;
     try {
@@ -133,6 +146,7 @@ export class Zone {
   }
 
   #ask(at: number): number {
+    if (this.#format === null) return -new Date(at).getTimezoneOffset() * 60_000;
     const seconds = Math.floor(at / 1000) * 1000;
     const fields: Record<string, number> = {};
     for (const { type, value } of this.#format.formatToParts(seconds)) fields[type] = Number(value);

@@ -8,8 +8,8 @@ import { installRoot } from "./paths.ts";
 const LARGEST_LOG = 1_000_000;
 
 /** V8 lets its heap grow to several times what is in use otherwise: 500 chats at once took 353 MB instead of 194. A process that mostly waits
- * for others can collect more often. It has to be said at the start. */
-const RUN_LEAN = ["--optimize-for-size", "--max-semi-space-size=4"];
+ * for others can collect more often. What the heap is made with has to be said at the start, the rest soon after it. */
+export const RUN_LEAN = ["--optimize-for-size", "--max-semi-space-size=4"];
 
 /** This program with its profile: what is started is what runs now, whatever PATH says. */
 export function commandLine({ paths }: Pick<OpenHome, "paths">, args: readonly string[]): readonly string[] {

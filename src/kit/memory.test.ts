@@ -7,7 +7,7 @@ const memory = fileURLToPath(new URL("memory.ts", import.meta.url));
 
 /** In a process of its own: V8's flags stay. */
 function run(code: string): unknown {
-  const script = `import { working } from ${JSON.stringify(memory)};
+  const script = `import { restAwhile, working } from ${JSON.stringify(memory)};
     import { getHeapStatistics } from "node:v8";
     const used = () => getHeapStatistics().used_heap_size;
     const wait = (ms) => new Promise((done) => setTimeout(done, ms));
@@ -49,4 +49,22 @@ test("nothing is tidied up while anybody else still waits", () => {
     console.log(JSON.stringify([during, before - used()]));
   `) as [number, number];
   assert.ok(during < 5e6 && after > 2e7, `${during} bytes while waiting, ${after} bytes then`);
+});
+
+test("a process that waits gives back what its start left, and leaves its memory alone where little came together since", () => {
+  const [before, after, again] = run(`
+    litter();
+    const before = used();
+    await restAwhile();
+    const after = used();
+    const { PerformanceObserver } = await import("node:perf_hooks");
+    let collections = 0;
+    const observer = new PerformanceObserver((list) => (collections += list.getEntries().filter(({ detail }) => detail.kind === 4).length));
+    observer.observe({ entryTypes: ["gc"] });
+    await restAwhile();
+    await wait(50);
+    console.log(JSON.stringify([before, after, collections]));
+  `) as [number, number, number];
+  assert.ok(after < before - 2e7, `${before} then ${after}`);
+  assert.equal(again, 0);
 });

@@ -30,11 +30,28 @@ export function working(): () => void {
 
 /** Gives back what nothing holds, where it is worth it. */
 function rest(): void {
-  const v8 = process.getBuiltinModule("node:v8");
-  const used = () => v8.getHeapStatistics().used_heap_size;
   collect ??= collector();
   if (used() < kept + MUCH_BYTES) return;
   collect({ type: "major", execution: "sync", flavor: "last-resort" });
+  kept = used();
+}
+
+const used = () => process.getBuiltinModule("node:v8").getHeapStatistics().used_heap_size;
+
+/** For a process that waits most of the time, each rest is worth it sooner. */
+const SOME_BYTES = 3e6;
+/** V8 lets go of the code of functions that ran once, as those of a start did, when so many collections have not seen them run again. */
+const COLLECTIONS = 5;
+const BETWEEN_MS = 50;
+
+/** Called now and then while nothing is to be done. Does nothing where little came together since the last time. */
+export async function restAwhile(): Promise<void> {
+  collect ??= collector();
+  if (used() < kept + SOME_BYTES) return;
+  for (let round = 0; round < COLLECTIONS; round++) {
+    collect({ type: "major", execution: "sync", flavor: "last-resort" });
+    await new Promise((resolve) => setTimeout(resolve, BETWEEN_MS));
+  }
   kept = used();
 }
 

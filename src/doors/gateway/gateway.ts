@@ -3,6 +3,7 @@ import { type BackgroundReport, BackgroundTasks } from "../../agent/background.t
 import type { OpenAgent } from "../../agent/opened.ts";
 import type { OpenHome } from "../../home/open.ts";
 import type { Clock } from "../../kit/clock.ts";
+import { restAwhile } from "../../kit/memory.ts";
 import { newHolder } from "../../sessions/lanes.ts";
 import type { SessionStore } from "../../sessions/store.ts";
 import type { WorkStore } from "../../sessions/work.ts";
@@ -247,6 +248,10 @@ class Gateway {
     void this.#watch("media", ["media_cleanup", "media_cleanup"], () => chatFiles(home, clock).clean());
     void this.#watch("directory", ["expiry_first", "directory"], () => this.#writeDirectory());
     void this.#watch("inbox", ["controls", "controls"], async () => this.#desk.look());
+    // The start alone leaves 5 MB behind that nobody needs again.
+    void this.#watch("memory", ["rest_first", "rest_every"], async () => {
+      if (this.#desk.running.length === 0) await restAwhile();
+    });
     this.#cron.start((platform) => this.#wake(platform));
     await aborted(stop);
     return this.#end(stop.reason as Ending); // the contract of `stop`

@@ -39,7 +39,7 @@ export class ChatHooks {
     const folder = paths.at("hooks");
     const names = await readdir(folder, { withFileTypes: true }).catch(() => []); // no hooks
     const hooks: Hook[] = [];
-    for (const { name } of names.filter((one) => one.isDirectory()).sort((a, b) => a.name.localeCompare(b.name))) {
+    for (const { name } of names.filter((one) => one.isDirectory()).sort((a, b) => (a.name < b.name ? -1 : 1))) {
       try {
         const hook = await readHook(join(folder, name), name);
         if (hook) hooks.push(hook);

@@ -21,6 +21,8 @@ const TIMERS = {
   expiry_every: 300,
   directory: 300,
   media_cleanup: 3600,
+  rest_first: 3,
+  rest_every: 30,
   lease: 60,
   controls: 2,
   send_retry: 2,
