@@ -9,6 +9,7 @@ import { isMissing, UserError } from "../kit/errors.ts";
 import { writeFileAtomic } from "../kit/files.ts";
 import { plural } from "../kit/formats.ts";
 import { asList, asRecord, asText, isRecord, type Json, parseJson } from "../kit/json.ts";
+import { withoutControls } from "../kit/strip-ansi.ts";
 import type { Schedule } from "./schedule.ts";
 
 export interface JobOrigin {
@@ -80,7 +81,7 @@ function asJob(row: Json): Job | null {
   const toolsets = namesOf(row.enabled_toolsets);
   return {
     id,
-    name: asText(row.name) || nameFor({ prompt, skills, script: asText(row.script) }),
+    name: lineOf(asText(row.name)) || nameFor({ prompt, skills, script: asText(row.script) }),
     ...{ prompt, skills, skill: skills[0] ?? null },
     ...{ model: textOrNull(row.model), provider: textOrNull(row.provider), base_url: textOrNull(row.base_url) },
     script: textOrNull(row.script),
@@ -107,7 +108,10 @@ function asJob(row: Json): Job | null {
 const STATES: readonly JobState[] = ["scheduled", "paused", "completed", "error", "missed"];
 
 export const nameFor = ({ prompt, skills, script }: { prompt: string; skills: readonly string[]; script: string }) =>
-  [...prompt.replace(/\s+/g, " ").trim()].slice(0, 50).join("").trim() || skills[0] || script || "cron job";
+  [...lineOf(prompt)].slice(0, 50).join("").trim() || skills[0] || script || "cron job";
+
+/** Names are in lists, logs and messages, where nothing in them may look like a line of ours or drive a terminal. */
+export const lineOf = (text: string) => withoutControls(text).replace(/\s+/g, " ").trim();
 
 const textOrNull = (value: unknown) => (typeof value === "string" && value.trim() !== "" ? value : null);
 const numberOrNull = (value: unknown) => (typeof value === "number" && value >= 0 ? value : null);

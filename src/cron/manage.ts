@@ -6,7 +6,17 @@ import type { Clock } from "../kit/clock.ts";
 import { isDirectory } from "../kit/files.ts";
 import type { JobRun, WorkStore } from "../sessions/work.ts";
 import { passedOver, plannedRun, type Skipped, withNext, zoneOf } from "./due.ts";
-import { findJob, type Job, JobError, JobFile, type JobOrigin, nameFor, newJobId, repeatWords } from "./jobs.ts";
+import {
+  findJob,
+  type Job,
+  JobError,
+  JobFile,
+  type JobOrigin,
+  lineOf,
+  nameFor,
+  newJobId,
+  repeatWords,
+} from "./jobs.ts";
 import { homeZone, STOPS_GATEWAY } from "./run.ts";
 import { scanPrompt, stopsOwnGateway } from "./scan.ts";
 import { nextRuns, ONCE_GRACE, readSchedule, requireComing, type Schedule, ScheduleError } from "./schedule.ts";
@@ -73,8 +83,17 @@ export interface CronStatus extends TickerStatus {
     readonly error: number;
   };
   readonly next: { readonly id: string; readonly name: string; readonly at: string } | null;
+  /** The run that ended last. */
+  readonly last: {
+    readonly id: string;
+    readonly name: string;
+    readonly state: string;
+    readonly at: string;
+    readonly error: string | null;
+  } | null;
   readonly skipped: readonly {
     readonly job_id: string;
+    readonly name: string;
     readonly slot: string;
     readonly reason: string;
     readonly at: string;
@@ -269,11 +288,13 @@ export class CronJobs {
   async status(): Promise<CronStatus> {
     const { now, zone } = this.#moment;
     const work = await this.#options.work();
-    const [ticker, jobs, rows] = await Promise.all([
+    const [ticker, jobs, rows, [ended]] = await Promise.all([
       tickerStatus(this.#options.home.paths),
       this.file.read(),
       work.jobRuns({ states: ["skipped", "unknown"], limit: 20 }),
+      work.jobRuns({ states: ["completed", "failed", "unknown"], limit: 1 }),
     ]);
+    const nameOf = (id: string) => jobs.find((job) => job.id === id)?.name ?? id;
     const planned = jobs
       .filter((job) => job.enabled && job.state === "scheduled" && job.next_run_at !== null)
       .map((job) => ({ job, at: Date.parse(job.next_run_at ?? "") }))
@@ -290,8 +311,14 @@ export class CronJobs {
         error: count(({ state }) => state === "error" || state === "missed"),
       },
       next: first ? { id: first.job.id, name: first.job.name, at: first.job.next_run_at ?? "" } : null,
+      last: ended
+        ? {
+            ...{ id: ended.jobId, name: nameOf(ended.jobId), state: ended.state, error: ended.error },
+            at: zone.iso((ended.endedAt ?? 0) * 1000),
+          }
+        : null,
       skipped: rows.map(({ jobId, slot, reason, error, endedAt }) => ({
-        job_id: jobId,
+        ...{ job_id: jobId, name: nameOf(jobId) },
         slot,
         reason: [reason ?? "interrupted", ...(error ? [error] : [])].join(": "),
         at: zone.iso((endedAt ?? 0) * 1000),
@@ -410,7 +437,7 @@ function textsOf(fields: JobFields): Partial<Job> {
   const targets = deliver === undefined ? null : list(typeof deliver === "string" ? deliver.split(",") : deliver);
   return {
     ...(prompt === undefined ? {} : { prompt: prompt.trim() }),
-    ...(name === undefined ? {} : { name: name.trim() }),
+    ...(name === undefined ? {} : { name: lineOf(name) }),
     ...(targets === null ? {} : { deliver: targets.join(",") || "local" }),
     ...(chosen === null ? {} : { skills: chosen, skill: chosen[0] ?? null }),
     ...text("model", model),

@@ -42,20 +42,37 @@ export function nobodyLine({ running }: Pick<TickerStatus, "running">): string |
   return `Nothing is running the schedule. Start it: ${hermesCommand("gateway start")} or ${hermesCommand("cron daemon")}`;
 }
 
-export function statusLines(found: CronStatus, zone: Zone): string {
-  const { jobs, next, skipped } = found;
+/** Who runs the schedule. */
+export function tickerLine(found: TickerStatus, zone: Zone): string {
   const who = found.by === "gateway" ? "the gateway" : "hermes cron daemon";
+  const last = found.last_tick_at === null ? "never" : zone.minute(Date.parse(found.last_tick_at));
+  return nobodyLine(found) ?? `Running: ${who} (process ${found.pid}), last look ${last}`;
+}
+
+export function statusLines(found: CronStatus, zone: Zone): string {
+  const { jobs, next, last, skipped } = found;
   return [
-    nobodyLine(found) ?? `Running: ${who} (process ${found.pid}), last look ${found.last_tick_at ?? "never"}`,
+    tickerLine(found, zone),
     `Jobs: ${jobs.enabled} scheduled, ${jobs.paused} paused, ${jobs.completed} completed, ${jobs.error} with errors`,
     ...(next
       ? [
           `Next: ${next.name} at ${zone.minute(Date.parse(next.at))}${found.lag_seconds > 0 ? `, ${found.lag_seconds} s late` : ""}`,
         ]
       : []),
+    ...(last ? [`Last: ${ranLine(last, zone)}`] : []),
     ...(skipped.length > 0 ? ["Skipped:"] : []),
-    ...skipped.map(({ job_id, slot, reason }) => `  ${slot}  ${job_id}  ${reason}`),
+    ...skipped.map((one) => `  ${skippedLine(one, zone)}`),
   ].join("\n");
+}
+
+export const ranLine = ({ name, at, state, error }: NonNullable<CronStatus["last"]>, zone: Zone) =>
+  `${name}, ${zone.minute(Date.parse(at))}: ${error ? `${state}: ${error}` : state}`;
+
+/** Which run of which job was left out, and why. */
+export function skippedLine({ job_id, name, slot, reason }: CronStatus["skipped"][number], zone: Zone): string {
+  const due = Date.parse(slot);
+  const at = Number.isNaN(due) ? "by hand" : zone.minute(due);
+  return `${name}${name === job_id ? "" : ` (${job_id})`}, ${at}: ${reason}`;
 }
 
 /** All of `list`: the jobs, and a last line when nothing runs the schedule. */

@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { Command } from "commander";
+import { recordedLog } from "../../../test/support/session-store.ts";
 import { type TempHome, tempHome } from "../../../test/support/temp-home.ts";
 import { openHome } from "../../home/open.ts";
 import { systemClock } from "../../kit/clock.ts";
@@ -12,6 +13,7 @@ import { openSessionStore } from "../../sessions/open.ts";
 import { type CliContext, ExitError } from "../cli-context.ts";
 import { define as defineConfig } from "./config.ts";
 import { define } from "./doctor.ts";
+import { define as defineStatus } from "./status.ts";
 
 interface Section {
   readonly title: string;
@@ -161,4 +163,83 @@ test("in words: marks, a line on how to fix each, and what to do next", async (t
   assert.match(out, /^Tools\n {2}✓ \d+ of \d+ tools can be used$/m);
   assert.match(out, /without their own key: .*image_generate \(OPENAI_API_KEY\)/);
   assert.match(out, /\nNothing is broken; \d+ warnings?\.\n$/);
+});
+
+const HOURLY = { kind: "cron", expr: "0 * * * *", display: "0 * * * *" };
+
+async function homeWithJobs(t: TestContext, ticker: object): Promise<TempHome> {
+  const row = (id: string, more: object) => ({
+    ...{ id, name: `job ${id}`, prompt: "x", schedule: HOURLY, enabled: true, state: "scheduled" },
+    next_run_at: "2099-01-01T09:00:00+00:00",
+    ...more,
+  });
+  const jobs = [
+    row("a", { name: "news\u001b[2J\n✓ forged" }),
+    row("b", { last_status: "error", last_error: "no answer", last_delivery_error: "telegram: no home channel" }),
+    row("c", { enabled: false, state: "paused", paused_reason: "holidays", last_status: "error", last_error: "old" }),
+    row("d", { enabled: false, state: "paused", paused_reason: "It failed 5 times in a row", last_status: "error" }),
+    row("e", { enabled: false, state: "missed", next_run_at: null }),
+    row("f", { next_run_at: "2026-01-01T09:00:00+00:00" }),
+  ];
+  const home = await makeHome(t, {
+    "config.yaml": "timezone: UTC\n",
+    "cron/jobs.json": JSON.stringify({ jobs }),
+    "cron/ticker.json": JSON.stringify(ticker),
+  });
+  const store = await openSessionStore({
+    path: home.at("state.db"),
+    journalMode: "auto",
+    log: recordedLog(),
+    clock: systemClock,
+  });
+  const work = await store.work();
+  const today = `${new Date().toISOString().slice(0, 10)}T01:00:00Z`;
+  await work.claimSlot({ jobId: "a", slot: today, state: "skipped", reason: "overlap" });
+  await work.claimSlot({ jobId: "c", slot: today, state: "skipped", reason: "paused", error: "holidays" });
+  const ran = await work.claimSlot({ jobId: "b", slot: today, state: "claimed", holder: "x" });
+  await work.endRun(ran ?? 0, { state: "failed", error: "no answer" });
+  await store.close();
+  return home;
+}
+
+test("doctor and status tell how scheduled jobs do: who runs them, what failed, what was not run and why", async (t) => {
+  const looking = { pid: process.pid, start_time: null, by: "gateway", last_tick_at: new Date().toISOString() };
+  const home = await homeWithJobs(t, looking);
+  const { lines, sections, code } = await examine(home);
+  const at = looking.last_tick_at.slice(0, 16).replace("T", " ");
+  const today = `${looking.last_tick_at.slice(0, 10)} 01:00`;
+  assert.deepEqual(lines("Scheduled jobs"), [
+    `ok 3 jobs. Running: the gateway (process ${process.pid}), last look ${at}; next job f, 2026-01-01 09:00`,
+    "warn job b (b) failed: no answer",
+    "warn job b (b) was not delivered: telegram: no home channel",
+    "warn job d (d) is paused: It failed 5 times in a row",
+    "warn job e (e) was not run: nothing was running the schedule at its time",
+    "warn job f (f) is due since 2026-01-01 09:00 and has not started: as many jobs run as may run at once",
+    `warn not run: news ✓ forged (a), ${today}: overlap`,
+  ]);
+  assert.ok(
+    sections.find(({ title }) => title === "Scheduled jobs")?.findings.every(({ level, fix }) => level === "ok" || fix),
+  );
+  assert.equal(code, 0);
+
+  await home.write("cron/ticker.json", JSON.stringify({ ...looking, last_tick_at: "2026-01-01T00:00:00Z" }));
+  assert.match((await examine(home)).lines("Scheduled jobs")[0] ?? "", /^warn 3 jobs\. .*it should look every minute$/);
+  await home.write("cron/ticker.json", "{}");
+  assert.equal((await examine(home)).lines("Scheduled jobs")[0], "warn 3 jobs, but nothing is running the schedule");
+
+  const { out } = await run(home, [], defineStatus);
+  assert.match(out, /^Cron +3 jobs\. Nothing is running the schedule\. Start it: hermes gateway start or/m);
+  assert.match(out, /^Next job +job f, 2026-01-01 09:00$/m);
+  assert.match(out, /^Last job +job b, .*: failed: no answer$/m);
+  assert.match(out, /^Not run +job c \(c\), .* 01:00: paused: holidays$/m);
+  const { cron } = JSON.parse((await run(home, ["--json"], defineStatus)).out);
+  assert.deepEqual([cron.running, cron.jobs.paused, cron.last.error, cron.skipped.length], [false, 2, "no answer", 2]);
+});
+
+test("a file of jobs that cannot be read is an error of the doctor, and is kept", async (t) => {
+  const home = await makeHome(t, { "cron/jobs.json": '{"jobs": [' });
+  const { lines, code } = await examine(home);
+  assert.match(lines("Scheduled jobs").join("\n"), /^error cron\/jobs\.json could not be read and is kept as /);
+  assert.equal(code, 1);
+  assert.ok((await readdir(home.at("cron"))).some((name) => name.startsWith("jobs.json.corrupt-")));
 });

@@ -8,6 +8,7 @@ import { plural } from "../../kit/formats.ts";
 import { type CliContext, ExitError } from "../cli-context.ts";
 import { wrapColumns } from "../terminal-text.ts";
 import { type Finding, MARKS } from "./config-check.ts";
+import { checkCron } from "./cron-health.ts";
 import { checkMemoryProvider, checkPlugins, checkSkills, checkTools } from "./doctor-agent.ts";
 import {
   checkConfiguration,
@@ -34,6 +35,7 @@ const SECTIONS: readonly { readonly title: string; run(ctx: CliContext): Promise
   { title: "Skills", run: checkSkills },
   { title: "MCP servers", run: checkServers },
   { title: "Plugins and hooks", run: checkPlugins },
+  { title: "Scheduled jobs", run: checkCron },
 ];
 
 interface Report {

@@ -17,19 +17,21 @@ import { factLines } from "./present.ts";
 
 export function define(command: Command, ctx: CliContext): void {
   command
-    .description("Show profile, home, model, keys and sessions.")
+    .description("Show profile, home, model, keys, scheduled jobs and sessions.")
     .option("--all", "also show version, features and every key")
     .option("--deep", "also contact the provider and check the database")
     .option("--json", "as JSON")
     .action(async (options: { json?: boolean; all?: true; deep?: true }) => {
       const facts = await gather(ctx);
+      const cron = await cronFacts(ctx);
       const more = await moreRows(options, ctx);
-      if (options.json) return ctx.io.out(`${JSON.stringify({ ...facts, ...jsonRows(more) })}\n`);
+      if (options.json) return ctx.io.out(`${JSON.stringify({ ...facts, cron: cron.json, ...jsonRows(more) })}\n`);
       const rows: [string, string][] = [
         ["Profile", facts.profile],
         ["Home", facts.home],
         ["Model", facts.model],
         ["Terminal", facts.terminal_problem ? `invalid: ${facts.terminal_problem}` : (facts.terminal_place ?? "")],
+        ...cron.rows,
         ["Sessions", `${facts.sessions} (${plural(facts.messages, "message")})`],
         ...facts.keys.map(({ name, value, from }): [string, string] => [
           "Key",
@@ -41,6 +43,17 @@ export function define(command: Command, ctx: CliContext): void {
       const width = Math.max(0, ...more.map(([name]) => name.length)) + 2;
       for (const line of factLines(ctx, more, width)) ctx.io.out(`${line}\n`);
     });
+}
+
+/** A file of jobs that cannot be read keeps nobody from seeing the rest. */
+async function cronFacts(ctx: CliContext): Promise<{ readonly json: unknown; readonly rows: [string, string][] }> {
+  try {
+    const { cronRows, cronStatus } = await import("./cron-health.ts");
+    const found = await cronStatus(ctx);
+    return { json: found, rows: cronRows(found, ctx) };
+  } catch (error) {
+    return { json: { error: messageOf(error) }, rows: [["Cron", `invalid: ${messageOf(error)}`]] };
+  }
 }
 
 type Row = readonly [name: string, value: string];

@@ -198,7 +198,7 @@ const HOME = {
   "only print the commands to run": "只输出需要运行的命令",
   "model, tts, terminal, gateway, tools, agent": "model、tts、terminal、gateway、tools、agent",
   "show profile, model, keys and sessions": "显示配置、模型、密钥和会话",
-  "Show profile, home, model, keys and sessions.": "显示配置、主目录、模型、密钥和会话。",
+  "Show profile, home, model, keys, scheduled jobs and sessions.": "显示配置、主目录、模型、密钥、计划任务和会话。",
   "also show version, features and every key": "同时显示版本、功能和每个密钥",
   "also contact the provider and check the database": "同时联系提供商并检查数据库",
   "install the latest version": "安装最新版本",
