@@ -59,20 +59,22 @@ export async function chooseTarget(
   const config = home.config();
   await useKeptFacts(home);
   const { model, provider } = splitProvider(request, config);
+  const { baseUrl } = request;
   const kept = await keysIn(home);
-  let runtime = configuredRuntime(home, { model, provider }, kept);
+  let runtime = configuredRuntime(home, { model, provider, baseUrl }, kept);
   if (runtime?.provider === "demo") return chosen(runtime, await targetFor(runtime, { config }));
   const named = model
     ? await resolveModelName(model, { provider: runtime?.provider ?? "demo", aliases: aliasesIn(config) })
     : null;
-  if (named?.provider || named?.baseUrl) runtime = configuredRuntime(home, named, kept);
+  if (named?.provider || named?.baseUrl)
+    runtime = configuredRuntime(home, baseUrl ? { ...named, baseUrl } : named, kept);
   if (runtime === null) {
     const demo = demoRuntime();
     if (named && named.model !== demo.model && !request.remembered) throw noProviderFor(named.model);
     return chosen(demo, await targetFor(demo, { config }));
   }
   const loneKey = named === null && provider === undefined ? keyWithoutChoice(home, runtime) : null;
-  if (loneKey !== null && request.baseUrl === undefined) {
+  if (loneKey !== null && baseUrl === undefined) {
     const demo = demoRuntime();
     return { ...chosen(demo, await targetFor(demo, { config })), loneKey };
   }

@@ -26,6 +26,8 @@ export interface OpenRequest {
   readonly connectWith?: string | undefined;
   readonly model?: string | undefined;
   readonly provider?: string | undefined;
+  /** Where the model is asked, instead of its provider's own address. A key goes only to the host it is for. */
+  readonly baseUrl?: string | undefined;
   /** Replaces the configured toolsets. */
   readonly toolsets?: readonly string[] | undefined;
   /** Skills that are active for the whole conversation. */

@@ -255,7 +255,7 @@ async function openSession(request: OpenRequest, notes: string[]) {
   const recorded = found?.recorded ?? {};
   const chosen = start?.model
     ? handedOver(start.model.target)
-    : await chooseTarget(home, resumedModel(home, request, recorded));
+    : await chooseTarget(home, { ...resumedModel(home, request, recorded), baseUrl: request.baseUrl });
   // A child begins where its parent stands.
   const folder = start ? { cwd: request.cwd, isFallback: false, warning: null } : await sessionCwd(home, request.cwd);
   if (folder.warning !== null) notes.push(folder.warning);

@@ -85,7 +85,7 @@ function wordsOf(text: string): readonly string[] {
   );
 }
 
-const TEXTS = ["name", "model", "provider", "script", "workdir", "tz", "schedule", "prompt"] as const;
+const TEXTS = ["name", "model", "provider", "base_url", "script", "workdir", "tz", "schedule", "prompt"] as const;
 const LISTS: Readonly<Record<string, "deliver" | "skills" | "context_from" | "enabled_toolsets">> = {
   deliver: "deliver",
   skill: "skills",
@@ -111,7 +111,7 @@ function optionsOf(words: readonly string[]): {
     else if (name === "no-agent") fields.no_agent = true;
     else {
       const value = words[++at];
-      const text = TEXTS.find((one) => one === name);
+      const text = TEXTS.find((one) => one === name.replace("-", "_"));
       const list = LISTS[name];
       if (value === undefined) throw new Error(`--${name} needs a value.`);
       if (text) fields[text] = value;

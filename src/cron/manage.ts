@@ -4,6 +4,7 @@ import { isAbsolute } from "node:path";
 import type { OpenHome } from "../home/open.ts";
 import type { Clock } from "../kit/clock.ts";
 import { isDirectory } from "../kit/files.ts";
+import { cleanUrl } from "../llm/providers/resolve.ts";
 import type { JobRun, WorkStore } from "../sessions/work.ts";
 import { passedOver, plannedRun, type Skipped, withNext, zoneOf } from "./due.ts";
 import {
@@ -17,7 +18,7 @@ import {
   newJobId,
   repeatWords,
 } from "./jobs.ts";
-import { homeZone, STOPS_GATEWAY } from "./run.ts";
+import { homeZone, otherProfile, STOPS_GATEWAY } from "./run.ts";
 import { scanPrompt, stopsOwnGateway } from "./scan.ts";
 import { nextRuns, ONCE_GRACE, readSchedule, requireComing, type Schedule, ScheduleError } from "./schedule.ts";
 import { scriptPath } from "./script.ts";
@@ -34,6 +35,10 @@ export interface JobFields {
   readonly skills?: readonly string[] | undefined;
   readonly model?: string | null | undefined;
   readonly provider?: string | null | undefined;
+  /** Where its model is asked, instead of its provider's own address. */
+  readonly base_url?: string | null | undefined;
+  /** The home it runs in: none but its own. */
+  readonly profile?: string | null | undefined;
   readonly script?: string | null | undefined;
   readonly no_agent?: boolean | undefined;
   readonly context_from?: readonly string[] | undefined;
@@ -149,7 +154,7 @@ export class CronJobs {
       },
       ...{ model: null, base_url: null, schedule, schedule_display: schedule.display },
       // Pinned: the model would be another one once the main provider changes.
-      provider: model && !provider ? config.cron.provider || config.model.provider || null : null,
+      provider: model && !provider && !fields.base_url ? config.cron.provider || config.model.provider || null : null,
       repeat: { times: repeatTimes(fields.repeat, schedule), completed: 0 },
       ...{ enabled: true, state: "scheduled", paused_at: null, paused_reason: null, created_at: zone.iso(now) },
       ...{ next_run_at: null, last_run_at: null, last_status: null, last_error: null, last_delivery_error: null },
@@ -374,6 +379,9 @@ export class CronJobs {
     if (hits.length > 0)
       throw new JobError(`The prompt is refused: ${hits.join(", ")}. Nobody would be there to stop what it asks for.`);
     if (stopsOwnGateway(job.prompt)) throw new JobError(`The job is refused: ${STOPS_GATEWAY}.`);
+    const other = otherProfile(job, home.paths);
+    if (other !== null) throw new JobError(`The job is refused: ${other}.`);
+    if (job.base_url !== null) cleanUrl(job.base_url);
     if (job.script !== null) await scriptPath(job.script, home);
     if (job.workdir !== null && (!isAbsolute(job.workdir) || !(await isDirectory(job.workdir))))
       throw new JobError(`${job.workdir} is not a folder; name one by its whole path.`);
@@ -421,6 +429,8 @@ function textsOf(fields: JobFields): Partial<Job> {
     skills,
     model,
     provider,
+    base_url,
+    profile,
     script,
     no_agent,
     context_from,
@@ -442,6 +452,8 @@ function textsOf(fields: JobFields): Partial<Job> {
     ...(chosen === null ? {} : { skills: chosen, skill: chosen[0] ?? null }),
     ...text("model", model),
     ...text("provider", provider),
+    ...text("base_url", base_url),
+    ...text("profile", profile),
     ...text("script", script),
     ...text("workdir", workdir),
     ...(no_agent === undefined ? {} : { no_agent }),

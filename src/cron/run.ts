@@ -2,7 +2,7 @@
 import { readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { OpenHome } from "../home/open.ts";
-import { makeDirectory } from "../home/paths.ts";
+import { type HomePaths, makeDirectory } from "../home/paths.ts";
 import type { Clock } from "../kit/clock.ts";
 import { isMissing, messageOf } from "../kit/errors.ts";
 import { writeFileAtomic } from "../kit/files.ts";
@@ -73,7 +73,8 @@ interface Played {
 async function play(run: StartedRun, signal: AbortSignal, ports: RunPorts): Promise<Played> {
   const { job, slot, sessionId } = run;
   const { home } = ports;
-  requireOwn(job, home);
+  const other = otherProfile(job, home.paths);
+  if (other !== null) return { text: "", error: other };
   const script =
     job.script === null ? null : await runScript(job.script, { home, workdir: job.workdir, sessionId, signal });
   if (job.no_agent) {
@@ -98,13 +99,11 @@ async function play(run: StartedRun, signal: AbortSignal, ports: RunPorts): Prom
   return { text: [...notes.map((note) => `⚠️ ${note}`), text.trim()].join("\n\n"), error: null };
 }
 
-/** A record may have come from elsewhere, or have been edited by hand. */
-function requireOwn({ profile }: Job, { paths }: OpenHome): void {
-  if (profile !== null && profile !== paths.profile)
-    throw new Error(
-      `it is for the profile ${profile}, and this is ${paths.profile}; make it there: hermes -p ${profile} cron add`,
-    );
-}
+/** Why it cannot run here; null: it can. Each profile has its own keys, and its own jobs. A record may have been edited by hand. */
+export const otherProfile = ({ profile }: Pick<Job, "profile">, { profile: own }: Pick<HomePaths, "profile">) =>
+  profile === null || profile === own
+    ? null
+    : `it is for the profile ${profile}, and this is ${own}; schedule it there: hermes -p ${profile} cron add`;
 
 const blocked = (categories: readonly string[], what: string) =>
   `blocked by the scan of ${what}: ${categories.join(", ")}. Nothing was sent to the model`;

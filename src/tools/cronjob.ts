@@ -28,9 +28,12 @@ const parameters = z.object({
   context_from: z.array(z.string()).optional().describe("Jobs whose last answers it gets"),
   enabled_toolsets: z.array(z.string()).optional(),
   workdir: z.string().optional(),
+  profile: z.string().optional().describe("None but this one: another profile has its own jobs"),
   tz: z.string().optional().describe("Time zone of a cron expression, as Europe/Berlin"),
   include_completed: z.boolean().optional().describe("With list"),
 });
+
+type Arguments = z.infer<typeof parameters>;
 
 register({
   name: "cronjob",
@@ -47,7 +50,7 @@ register({
   handler: cronjob,
 });
 
-async function cronjob(args: z.infer<typeof parameters>, ctx: ToolContext): Promise<string> {
+async function cronjob(args: Arguments, ctx: ToolContext): Promise<string> {
   const { sessions: store, schedule } = ctx;
   if (!store || !schedule) return toolError("Nothing can be scheduled from here.");
   const platforms = chatPlatforms(ctx.config);
@@ -68,7 +71,7 @@ async function cronjob(args: z.infer<typeof parameters>, ctx: ToolContext): Prom
 /** The shape of its results, also of those that failed. */
 const failed = (error: string) => toolResult({ success: false, error });
 
-async function act(args: z.infer<typeof parameters>, jobs: CronJobs, ctx: ToolContext): Promise<object> {
+async function act(args: Arguments, jobs: CronJobs, ctx: ToolContext): Promise<object> {
   const { action, job_id: job = "" } = args;
   if (action === "list") {
     const listed = await jobs.list({ all: args.include_completed === true });
@@ -93,38 +96,8 @@ async function act(args: z.infer<typeof parameters>, jobs: CronJobs, ctx: ToolCo
   }
 }
 
-function fieldsOf({ model, ...args }: z.infer<typeof parameters>): JobFields {
-  const {
-    schedule,
-    prompt,
-    name,
-    repeat,
-    deliver,
-    skills,
-    script,
-    no_agent,
-    context_from,
-    enabled_toolsets,
-    workdir,
-    tz,
-  } = args;
-  return {
-    ...{
-      schedule,
-      prompt,
-      name,
-      repeat,
-      deliver,
-      skills,
-      script,
-      no_agent,
-      context_from,
-      enabled_toolsets,
-      workdir,
-      tz,
-    },
-    ...(model ? { model: model.model, provider: model.provider } : {}),
-  };
+function fieldsOf({ action: _a, job_id: _j, include_completed: _i, model, ...fields }: Arguments): JobFields {
+  return { ...fields, ...(model ? { model: model.model, provider: model.provider } : {}) };
 }
 
 /** Where the answers of a job go that says nothing else: the chat it was made in. */

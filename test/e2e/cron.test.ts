@@ -223,4 +223,59 @@ describe("hermes cron", () => {
     assert.match(id, new RegExp(`^cron_${rich?.job_id}_\\d{8}_\\d{6}$`));
     assert.equal(source, "cron");
   });
+
+  test("a dangerous command is refused in a run, since nobody can be asked, unless the settings let it run", async () => {
+    await using home = await homeWith();
+    const rows = (await readFile(join(import.meta.dirname, "../fixtures/commands/git.jsonl"), "utf8")).split("\n");
+    const { command } = JSON.parse(rows[0] ?? "") as { command: string };
+    const run = async (typed: string) => {
+      model
+        .clear()
+        .otherwise(({ body }) =>
+          body.messages.at(-1).role === "tool"
+            ? { text: "I could not." }
+            : { toolCalls: [{ name: "terminal", arguments: { command: typed } }] },
+        );
+      assert.equal((await cron(home, "run", "tidy")).code, 0);
+      return saidTo(model.requests.at(-1) as RecordedRequest);
+    };
+    await cron(home, "add", "every 1h", "Tidy up", "--name", "tidy");
+    const refused = await run(command);
+    assert.match(refused, /BLOCKED: .*scheduled run, nobody can be asked/);
+    assert.match(refused, /approvals\.cron_mode/);
+    // Asked about because of its form; what it does is nothing.
+    const strange = "bash --norc -c 'echo it ran'";
+    assert.match(await run(strange), /BLOCKED/);
+    await home.write("config.yaml", `${modelConfig(model)}approvals:\n  cron_mode: approve\n`);
+    assert.match(await run(strange), /"output": ?"it ran/);
+  });
+
+  test("a job asks its own address, without the keys of others; one of another profile does not run here", async (t) => {
+    await using home = await homeWith();
+    const own = await ModelServer.start();
+    t.after(() => own.close());
+    const url = own.url.replace("127.0.0.1", "localhost"); // another host for keys
+    own.otherwise(() => ({ text: "From my own server." }));
+    const wrong = await cron(home, "add", "every 1h", "x", "--base-url", "ftp://x");
+    assert.deepEqual([wrong.code, /is not a URL/.test(wrong.stderr)], [1, true], wrong.stderr);
+    const made = await cron(home, "add", "every 1h", "Work", "--name", "own", "--base-url", url, "--model", "mine");
+    assert.equal(made.code, 0, made.stderr);
+    assert.deepEqual(
+      (await stored(home)).map(({ base_url, provider }) => [base_url, provider]),
+      [[url, null]],
+    );
+    assert.equal((await cron(home, "run", "own")).code, 0);
+    assert.deepEqual([own.requests.length, model.requests.length], [1, 0]);
+    const [{ headers, body }] = own.requests as [RecordedRequest]; // there is one
+    assert.equal(body.model, "mine");
+    assert.doesNotMatch(String(headers.authorization ?? ""), /test-key/);
+    const jobs = (await stored(home)).map((job) => ({ ...job, profile: "work" }));
+    await writeFile(home.at("cron", "jobs.json"), JSON.stringify({ jobs }));
+    const other = await cron(home, "run", "own");
+    assert.match(
+      other.stdout,
+      /failed: it is for the profile work, and this is default; schedule it there: hermes -p work/,
+    );
+    assert.equal(own.requests.length, 1);
+  });
 });

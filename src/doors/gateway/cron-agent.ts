@@ -39,7 +39,7 @@ export async function runScheduled(task: AgentTask, ports: ScheduledPorts): Prom
     for await (const event of turn) if (event.type === "done") outcome = event.outcome;
     await conversation.setTitle(`${job.name} · ${sessionId.slice(-15)}`).catch(() => undefined); // a name that is taken is no failure
     const notes = conversation.notes.filter((line) => line.startsWith("No such skill"));
-    return { ...answerOf(outcome, idle.signal), notes: [...notes, ...endpointNote(task)] };
+    return { ...answerOf(outcome, idle.signal), notes };
   } finally {
     over.abort();
     await conversation.close("cron_complete");
@@ -53,7 +53,8 @@ function requestFor({ job, slot, sessionId }: AgentTask, { home, store, clock, c
     store: async () => store,
     cwd: job.workdir ?? cwd,
     model: job.model ?? (model || undefined),
-    provider: job.provider ?? (job.model === null ? provider || undefined : undefined),
+    provider: job.provider ?? ownProvider(job) ?? (job.model === null ? provider || undefined : undefined),
+    baseUrl: job.base_url ?? undefined,
     toolsets: job.enabled_toolsets ?? undefined,
     ...(job.skills.length > 0 ? { skills: job.skills, withoutMissingSkills: true } : {}),
     // The rules of a folder count for jobs that name it.
@@ -72,8 +73,8 @@ function answerOf(outcome: TurnOutcome | null, idle: AbortSignal): Omit<AgentAns
   return { text: outcome.finalText ?? "", error: null };
 }
 
-const endpointNote = ({ job }: AgentTask) =>
-  job.base_url === null ? [] : [`base_url of this job is not used; name a provider with that address instead`];
+/** An address alone is a server of the user's own. */
+const ownProvider = ({ base_url: url }: AgentTask["job"]) => (url === null ? undefined : "custom");
 
 /** Ends a turn that shows no sign of life for too long. */
 async function watch(

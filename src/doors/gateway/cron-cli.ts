@@ -29,6 +29,7 @@ interface FieldFlags extends JsonFlag {
   readonly skill?: readonly string[];
   readonly model?: string;
   readonly provider?: string;
+  readonly baseUrl?: string;
   readonly script?: string;
   readonly agent?: boolean;
   readonly contextFrom?: readonly string[];
@@ -97,6 +98,7 @@ const fields = (command: Command) =>
     .option("--skill <NAME...>", "skills that are active in it")
     .option("--model <MODEL>", "its model")
     .option("--provider <NAME>", "its provider")
+    .option("--base-url <URL>", "where its model is asked, instead of the provider's own address")
     .option("--repeat <N>", "end after N runs; 0 = never")
     .option("--script <FILE>", "a script in scripts/ of the home that runs before the prompt")
     .option("--no-agent", "deliver what the script prints; no model is asked")
@@ -112,7 +114,7 @@ function fieldsOf(flags: FieldFlags): JobFields {
   const { budgetUsd, budgetTokens } = flags;
   const hasBudget = budgetUsd !== undefined || budgetTokens !== undefined;
   return {
-    ...{ schedule, prompt, name, model, provider, script, workdir, tz, deliver },
+    ...{ schedule, prompt, name, model, provider, base_url: flags.baseUrl, script, workdir, tz, deliver },
     ...{ skills: skill, enabled_toolsets: toolsets, context_from: contextFrom },
     repeat: flags.repeat === undefined ? undefined : numberFrom(flags.repeat, "--repeat"),
     no_agent: flags.agent === false ? true : undefined,
