@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { readFile, writeFile } from "node:fs/promises";
 import { type TestContext, test } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { dispatch } from "../../test/support/dispatch.ts";
 import { shellContext } from "../../test/support/shell-context.ts";
 import { configSchema } from "../home/config/schema.ts";
@@ -203,7 +204,7 @@ test("an unknown id is said to be unknown, numbers are taken as ids, and an id i
 
 test("the end of a process is told, unless the model has seen it", async (t) => {
   const mail = inbox();
-  const { start, act } = await open(t, { notify: mail.notify });
+  const { start, act, ctx } = await open(t, { notify: mail.notify });
   const quiet = await start("true", { notify_on_complete: true });
   const waited = await start("read -r x; echo seen", { notify_on_complete: true });
   await mail.count(1);
@@ -212,7 +213,8 @@ test("the end of a process is told, unless the model has seen it", async (t) => 
     new RegExp(`^\\[IMPORTANT: Background process ${quiet} completed \\(exit code 0\\)\\.\nCommand: true`),
   );
   const waiting = act("wait", waited);
-  await act("poll", waited); // behind the wait: it is listening now
+  const isListening = async () => (await ctx.state.of(processTable).get(waited, ctx))?.consumed === true;
+  while (!(await isListening())) await nextTurn();
   await act("submit", waited, { data: "" });
   await waiting;
   const killed = await start("sleep 60", { notify_on_complete: true });
