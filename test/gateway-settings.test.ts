@@ -65,7 +65,7 @@ describe("settings of chats", () => {
         paper.say("ann", "hello");
         await told("ann", "heard: hello");
         const status = JSON.parse((await typed(home, ["gateway", "status", "--json"])).stdout);
-        assert.equal(status.platforms.telegram.state, "retrying");
+        assert.match(status.platforms.telegram.state, /^(?:retrying|connecting)$/); // it may be at it just now
         assert.equal(status.platforms.paper.state, "connected");
         assert.equal((await gateway.stop()).code, 0);
         assert.doesNotMatch(lines + (await readFile(home.at("logs", "agent.log"), "utf8")), /AAAAAAAAAA/);
