@@ -105,7 +105,7 @@ function loaders(files) {
  * small files cost more time than everything in them. What the way to the first request needs becomes a call that runs the module on
  * first use; all the rest waits together in one file.
  */
-const DOORS = /doors\/(cli\/program|terminal\/screen)\.ts"|gateway\/cli\.ts"/;
+const DOORS = /doors\/(cli\/program|terminal\/screen)\.ts"|(gateway|acp)\/cli\.ts"/;
 const source = join(root, "src");
 const { isHot, cold } = hotAndCold(source);
 const lazyInside = {

@@ -111,6 +111,8 @@ export interface Assembly {
     | "transformOutput"
     | "deliver"
     | "schedule"
+    | "reviewEdits"
+    | "editorFiles"
   >;
 }
 

@@ -5,7 +5,7 @@ import type { ModelGate, Task } from "../llm/gate.ts";
 import type { HistoryMessage } from "../llm/messages.ts";
 import type { SessionStore } from "../sessions/store.ts";
 import type { SkillVariables } from "../skills/variables.ts";
-import type { DeliverPort, RunContext, RunOrigin, Sender } from "../tools/toolset/context.ts";
+import type { DeliverPort, EditorFiles, RunContext, RunOrigin, Sender, ToolContext } from "../tools/toolset/context.ts";
 import type { WorkMode } from "../tools/toolset/work-mode.ts";
 import type { ModelChoice } from "./assembly.ts";
 
@@ -53,9 +53,15 @@ export interface OpenRequest {
   /** What that run may spend; the smaller of this and `budget.job` counts. */
   readonly jobBudget?: { readonly usd: number | null; readonly tokens: number | null } | undefined;
   readonly restoreCwd?: boolean | undefined;
+  /** `cwd` was chosen for this conversation: `terminal.cwd` of the settings does not count. */
+  readonly cwdIsChosen?: boolean | undefined;
   readonly yolo?: boolean | undefined;
   /** Whose work mode counts here; absent: the conversation has one of its own. */
   readonly workMode?: (() => WorkMode) | undefined;
+  /** Who looks at edits before they are made; absent: nobody does. */
+  readonly reviewEdits?: ToolContext["reviewEdits"];
+  /** Files as the editor holds them in which the conversation is held. */
+  readonly editorFiles?: EditorFiles | undefined;
   /** Shell hooks nobody was asked about may run. */
   readonly acceptHooks?: boolean | undefined;
   readonly maxTurns?: number | undefined;

@@ -152,6 +152,8 @@ async function assemble(request: OpenRequest, mcp: ConversationMcp): Promise<Ope
       redactFile: (text, path) => home.redact.forFile(text, path),
       skills: skills ?? undefined,
       deliver: request.deliver,
+      editorFiles: request.editorFiles,
+      ...(request.reviewEdits && { reviewEdits: request.reviewEdits }),
       schedule: maySchedule(request) ? { startQueued: () => startQueuedJobs(home) } : undefined,
       writeSafeRoots: safeRoots(home.env("HERMES_WRITE_SAFE_ROOT") ?? ""),
     },
@@ -257,7 +259,10 @@ async function openSession(request: OpenRequest, notes: string[]) {
     ? handedOver(start.model.target)
     : await chooseTarget(home, { ...resumedModel(home, request, recorded), baseUrl: request.baseUrl });
   // A child begins where its parent stands.
-  const folder = start ? { cwd: request.cwd, isFallback: false, warning: null } : await sessionCwd(home, request.cwd);
+  const isChosen = start !== undefined || request.cwdIsChosen;
+  const folder = isChosen
+    ? { cwd: request.cwd, isFallback: false, warning: null }
+    : await sessionCwd(home, request.cwd);
   if (folder.warning !== null) notes.push(folder.warning);
   const small = start ? null : smallWindowNote(chosen.target);
   if (small !== null) notes.push(small);
@@ -287,7 +292,12 @@ function sessionOptions(
       cwd,
       userId: request.sender?.userId,
       parentSessionId: delegatedFrom,
-      modelConfig: { ...modelConfig(chosen), ...(delegatedFrom ? { _delegate_from: delegatedFrom } : {}) },
+      modelConfig: {
+        ...modelConfig(chosen),
+        ...(delegatedFrom ? { _delegate_from: delegatedFrom } : {}),
+        // Where the original keeps the folder of an editor's conversation.
+        ...(request.cwdIsChosen ? { cwd } : {}),
+      },
     },
     interactive: request.interactive,
     reviews: request.learn !== false && !start,

@@ -48,6 +48,8 @@ export interface OpenAgent {
   readonly store: SessionStore;
   /** Where requests go now. */
   readonly target: Target;
+  /** What to ask for to get its provider again: an id, or the name of the user's own entry. */
+  readonly providerName: string;
   /** Null where skills are switched off. */
   readonly skills: AgentSkills | null;
   /** Null where there is none in this conversation. */
@@ -207,6 +209,10 @@ export class Opened implements OpenAgent {
 
   get target(): Target {
     return this.agent.model.target;
+  }
+
+  get providerName(): string {
+    return this.#chosen.providerName;
   }
 
   get demo(): boolean {

@@ -13,6 +13,7 @@ const compress: CommandDefinition = {
   aliases: ["compact"],
   description: "replace the older part of this conversation with a summary",
   category: "Session",
+  editor: true,
   argsHint: "[focus] | here [N] | --preview",
   keepsText: true,
   subcommands: ["here", "--preview"],

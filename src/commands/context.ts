@@ -180,6 +180,8 @@ export interface CommandDefinition {
   readonly availability?: "everywhere" | "cli" | "gateway";
   /** Dotted config key that, when truthy, opens a cli-only command to gateways. */
   readonly gatewayConfigGate?: string;
+  /** Editors offer it; all others they leave to the model. */
+  readonly editor?: true;
   readonly destructive?: boolean;
   readonly permission?: "user" | "admin";
   /** What is typed behind it is stored or sent by another way than a message: keys in it are masked before it runs. */

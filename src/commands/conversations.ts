@@ -15,6 +15,7 @@ const startNew: CommandDefinition = {
   aliases: ["reset"],
   description: "start a new conversation",
   category: "Session",
+  editor: true,
   argsHint: "[name]",
   keepsText: true,
   destructive: true,

@@ -8,12 +8,12 @@ import { messageOf } from "../kit/errors.ts";
 import { didYouMean } from "../kit/similarity.ts";
 import type { CommandContext, CommandDefinition } from "./context.ts";
 import { otherName } from "./other-names.ts";
-import { type CommandRegistry, parseTyped } from "./registry.ts";
+import { type CommandRegistry, type CommandSurface, parseTyped } from "./registry.ts";
 import { invokeSkills, withSkillCommands } from "./skills.ts";
 import { pluginCommands } from "./tools.ts";
 
 export interface DispatchSurface {
-  readonly kind: "terminal" | "gateway";
+  readonly kind: CommandSurface;
   /** Stops the running turn and waits for its end. */
   interrupt(): Promise<void>;
   /** A command was typed and is about to answer; what becomes a message is not one. */

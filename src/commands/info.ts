@@ -12,6 +12,7 @@ const help: CommandDefinition = {
   name: "help",
   description: "list commands and keys",
   category: "Info",
+  editor: true,
   busyPolicy: "dispatch",
   async run(_args, ctx) {
     const { skillHelp } = await import("./skills.ts");
@@ -48,6 +49,7 @@ const version: CommandDefinition = {
   aliases: ["v"],
   description: "show the version",
   category: "Info",
+  editor: true,
   busyPolicy: "dispatch",
   async run(_args, ctx) {
     ctx.say(versionLine());

@@ -27,6 +27,7 @@ const model: CommandDefinition = {
   aliases: ["provider"],
   description: "choose the model",
   category: "Configuration",
+  editor: true,
   argsHint: "[model] [--provider p] [--global] [--refresh]",
   async values(typed, ctx): Promise<CommandValues> {
     const { words, last } = typedWords(typed);

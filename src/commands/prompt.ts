@@ -16,6 +16,7 @@ const context: CommandDefinition = {
   aliases: ["ctx"],
   description: "show what fills the context window",
   category: "Session",
+  editor: true,
   argsHint: "[all|prompt [block]]",
   subcommands: ["all", "prompt"],
   busyPolicy: "dispatch",

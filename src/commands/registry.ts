@@ -2,6 +2,8 @@
 import { said } from "../home/language/words.ts";
 import { CATEGORIES, type Category, type CommandDefinition } from "./context.ts";
 
+export type CommandSurface = "terminal" | "gateway" | "editor";
+
 export class CommandRegistry {
   readonly #byName = new Map<string, CommandDefinition>();
   readonly #ordered: CommandDefinition[] = [];
@@ -48,13 +50,14 @@ export class CommandRegistry {
     return { type: "ambiguous", names: sorted };
   }
 
-  availableIn(surface: "terminal" | "gateway"): readonly CommandDefinition[] {
+  availableIn(surface: CommandSurface): readonly CommandDefinition[] {
+    if (surface === "editor") return this.#ordered.filter(({ editor }) => editor);
     const other = surface === "terminal" ? "gateway" : "cli";
     return this.#ordered.filter((command) => (command.availability ?? "everywhere") !== other);
   }
 
   /** A registry of its own with what one surface offers. */
-  in(surface: "terminal" | "gateway"): CommandRegistry {
+  in(surface: CommandSurface): CommandRegistry {
     return new CommandRegistry(this.availableIn(surface));
   }
 

@@ -11,6 +11,7 @@ const tools: CommandDefinition = {
   name: "tools",
   description: "list tools, enable or disable toolsets",
   category: "Tools & Skills",
+  editor: true,
   availability: "cli",
   argsHint: "[list|switch|disable|enable] [names]",
   subcommands: ["list", "switch", "disable", "enable"],

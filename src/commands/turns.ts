@@ -11,6 +11,7 @@ const queue: CommandDefinition = {
   aliases: ["q"],
   description: "queue a message for after this turn; without one, edit the queue",
   category: "Session",
+  editor: true,
   argsHint: "[prompt]",
   busyPolicy: "dispatch",
   async run(args, ctx) {
@@ -29,6 +30,7 @@ const steer: CommandDefinition = {
   name: "steer",
   description: "send a message into the running turn",
   category: "Session",
+  editor: true,
   argsHint: "<prompt>",
   busyPolicy: "dispatch",
   async run(args, ctx) {

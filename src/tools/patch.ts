@@ -1,6 +1,6 @@
 // patch: a change to a part of a file, or to several files at once.
 import { z } from "zod";
-import { describeFileError, withFileLocks } from "./files/access.ts";
+import { describeFileError } from "./files/access.ts";
 import { applyPatch, failed, replaceInFile } from "./files/apply-patch.ts";
 import { openWorkspace } from "./files/workspace.ts";
 import type { ToolContext } from "./toolset/context.ts";
@@ -57,7 +57,7 @@ export async function patch(args: z.infer<typeof parameters>, ctx: ToolContext):
     if (refusal !== null) return failed(refusal);
     const path = await workspace.files.resolve(absolute);
     const request = { asked, path, old, new: replacement, replaceAll: args.replace_all ?? false };
-    return await withFileLocks([path], () => replaceInFile(request, workspace, ctx.signal));
+    return await workspace.alone([path], (reviewed) => replaceInFile(request, workspace, ctx.signal, reviewed));
   } catch (error) {
     ctx.signal.throwIfAborted();
     return failed(describeFileError(error, args.path ?? "the patch"));

@@ -2,7 +2,8 @@
 import { z } from "zod";
 import { unifiedDiff } from "../kit/unified-diff.ts";
 import { findFileMark } from "../safety/redact-known.ts";
-import { describeFileError, withFileLocks } from "./files/access.ts";
+import { describeFileError } from "./files/access.ts";
+import type { Reviewed } from "./files/review.ts";
 import { openWorkspace, UNCHANGED_NOTICE, type Workspace } from "./files/workspace.ts";
 import { compareSyntax, dressLike, readTextFile, writeTextFile } from "./files/write.ts";
 import type { ToolContext } from "./toolset/context.ts";
@@ -38,7 +39,10 @@ export async function writeFile(args: z.infer<typeof parameters>, ctx: ToolConte
     const refusal = await workspace.refuseWrite(path, args.cross_profile ?? false);
     if (refusal !== null) return toolError(refusal);
     const real = await workspace.files.resolve(path);
-    return await withFileLocks([real], () => writeLocked(args.path, real, args.content, workspace, ctx));
+    const { path: asked, content } = args;
+    return await workspace.alone([real], (reviewed) =>
+      writeLocked({ asked, path: real, content }, workspace, ctx, reviewed),
+    );
   } catch (error) {
     ctx.signal.throwIfAborted();
     return toolError(describeFileError(error, args.path));
@@ -46,11 +50,10 @@ export async function writeFile(args: z.infer<typeof parameters>, ctx: ToolConte
 }
 
 async function writeLocked(
-  asked: string,
-  path: string,
-  content: string,
+  { asked, path, content }: { readonly asked: string; readonly path: string; readonly content: string },
   workspace: Workspace,
   ctx: ToolContext,
+  reviewed: Reviewed,
 ): Promise<string> {
   const { files, activity } = workspace;
   const old = await readTextFile(files, path);
@@ -66,6 +69,7 @@ async function writeLocked(
       `${asked} was not written: it is valid now and would become ${syntax.introduced}. Fix the content.`,
     );
   const warnings = old ? warningsFor(workspace, path, old.version) : [];
+  reviewed([{ path, before: old?.text ?? null, after: text }]);
   const written = await writeTextFile(files, path, text);
   activity.wrote(path, written.version);
   await showChange(asked, old?.text ?? null, text, ctx);

@@ -40,6 +40,7 @@ interface Subcommand {
 }
 
 export const SUBCOMMANDS: readonly Subcommand[] = [
+  { name: "acp", summary: "serve editors over the Agent Client Protocol", load: () => import("../acp/cli.ts") },
   {
     name: "approvals",
     summary: "list and answer pending approvals; test a command",

@@ -4,6 +4,7 @@ import { CHINESE_CHECKS } from "./chinese-checks.ts";
 import { CHINESE_COMMAND_LINE } from "./chinese-command-line.ts";
 import { CHINESE_CRON } from "./chinese-cron.ts";
 import { CHINESE_DANGERS } from "./chinese-dangers.ts";
+import { CHINESE_EDITORS } from "./chinese-editors.ts";
 import { CHINESE_HELP } from "./chinese-help.ts";
 import { CHINESE_LABELS } from "./chinese-labels.ts";
 import { CHINESE_REPLIES } from "./chinese-replies.ts";
@@ -446,6 +447,7 @@ export const CHINESE: Catalogue = {
   ...COMMAND_LINE,
   ...CHINESE_CHATS,
   ...CHINESE_CRON,
+  ...CHINESE_EDITORS,
   ...CHINESE_HELP,
   ...CHINESE_REPLIES,
   ...CHINESE_COMMAND_LINE,

@@ -5,7 +5,8 @@ import { type FuzzyResult, fuzzyReplace, isAlreadyApplied } from "../../kit/fuzz
 import { runInWorker } from "../../kit/worker.ts";
 import { findFileMark } from "../../safety/redact-known.ts";
 import { toolError, toolResult } from "../toolset/dispatch.ts";
-import { describeFileError, withFileLocks } from "./access.ts";
+import { describeFileError } from "./access.ts";
+import type { Reviewed } from "./review.ts";
 import { type PatchOperation, parsePatch } from "./v4a.ts";
 import { type Content, type PatchStep, type Plan, planPatch } from "./v4a-plan.ts";
 import { findSimilar, looksBinary, SNIFFED_BYTES, type Workspace } from "./workspace.ts";
@@ -29,13 +30,14 @@ export async function applyPatch(patch: string, crossProfile: boolean, workspace
     }
   }
   if (refusals.length > 0) return validationFailed(refusals);
-  return withFileLocks([...reals.values()], () => applyLocked(parsed.operations, reals, workspace));
+  return workspace.alone([...reals.values()], (reviewed) => applyLocked(parsed.operations, reals, workspace, reviewed));
 }
 
 async function applyLocked(
   operations: readonly PatchOperation[],
   reals: ReadonlyMap<string, string>,
   workspace: Workspace,
+  reviewed: Reviewed,
 ): Promise<string> {
   const { files, activity } = workspace;
   const identify = (path: string) => reals.get(path) ?? path;
@@ -62,6 +64,11 @@ async function applyLocked(
         activity.patchFailed(identify(operation.path));
     return validationFailed(failures.map((failure) => workspace.redact(failure, "")));
   }
+  reviewed(
+    [...plan.files].flatMap(([path, { before, after }]) =>
+      before === after ? [] : [{ path, before: textOf(before), after: textOf(after) }],
+    ),
+  );
   const stale = [...versions].flatMap(([key, version]) => activity.staleness(key, version) ?? []);
   const problem = await runSteps(plan, workspace);
   if (problem !== null) return failed(problem);
@@ -195,6 +202,7 @@ export async function replaceInFile(
   request: ReplaceRequest,
   workspace: Workspace,
   signal: AbortSignal,
+  reviewed: Reviewed,
 ): Promise<string> {
   const { files, activity } = workspace;
   const { asked, path } = request;
@@ -233,6 +241,7 @@ export async function replaceInFile(
   }
   const stale = activity.staleness(path, file.version);
   const syntax = await compareSyntax(path, file.text, result.text);
+  reviewed([{ path, before: file.text, after: result.text }]);
   const written = await writeTextFile(files, path, result.text);
   activity.wrote(path, written.version);
   const side = (text: string) => ({ path: asked, text });

@@ -9,6 +9,8 @@ import { redactPrivateKeys } from "../../safety/redact-shapes.ts";
 import type { Confinement, EnvironmentFiles } from "../../sandbox/environment.ts";
 import type { StateKey, ToolContext, ToolState } from "../toolset/context.ts";
 import { checkedFiles } from "./access.ts";
+import { withEditor } from "./editor-files.ts";
+import { type Reviewed, reviewedStep } from "./review.ts";
 
 export interface Workspace {
   readonly files: EnvironmentFiles;
@@ -20,6 +22,8 @@ export interface Workspace {
   refuseRead(path: string): Promise<string | null>;
   /** Null, or why this file may not be written; may ask the user. */
   refuseWrite(path: string, crossProfile: boolean): Promise<string | null>;
+  /** Runs a step alone on these real paths; what it is about to change is shown first, where somebody wants to see it. */
+  alone<T>(paths: readonly string[], step: (reviewed: Reviewed) => Promise<T>): Promise<T>;
   /** Text of a file as the model may see it, line for line. */
   redact(text: string, path: string): string;
 }
@@ -28,7 +32,13 @@ export async function openWorkspace(ctx: ToolContext): Promise<Workspace> {
   const { environment } = ctx;
   const elsewhere = environment.files !== undefined;
   const outside = new OutsideFiles();
-  const files = followingOnce(outside.routed(environment.files ?? checkedFiles));
+  const { confinement } = environment;
+  const present = outside.routed(environment.files ?? checkedFiles);
+  // An editor knows this machine's files, not those of a container.
+  const edited = ctx.editorFiles && (!elsewhere || confinement !== undefined) ? ctx.editorFiles : null;
+  const files = followingOnce(edited ? withEditor(present, edited, { confined: confinement !== undefined }) : present);
+  /** Asked about in this call, with a yes. */
+  const confirmed = new Set<string>();
   // Where commands have a home of their own, the user's is protected all the same.
   const userHome = ctx.env?.("HOME") ?? environment.home;
   const guard = await createFileGuard({
@@ -66,11 +76,12 @@ export async function openWorkspace(ctx: ToolContext): Promise<Workspace> {
       if (asked !== null && !isAccepted) {
         const outcome = await ctx.guard.decide(asked, ctx.signal);
         if (!outcome.approved) return outcome.message;
+        if (outcome.userApproved) confirmed.add(await files.resolve(path));
       }
-      const { confinement } = environment;
       const real = confinement ? await files.resolve(path) : path;
       return confinement && !confinement.allowsWrite(real) ? refuseOutside(real, confinement, outside, ctx) : null;
     },
+    alone: (paths, step) => reviewedStep(paths, ctx, (path) => confirmed.has(path), step),
     redact: (text, path) =>
       ctx.redactFile ? ctx.redactFile(text, path) : ctx.redact(redactPrivateKeys(text, fileMarks)),
   };

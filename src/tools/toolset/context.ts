@@ -134,6 +134,10 @@ export interface ToolContext extends RunContext {
   acceptsEdit?(path: string): boolean;
   /** The same for text of a file that may be written back: marks that never pass for a key, line count kept. Absent: `redact` serves. */
   redactFile?(text: string, path: string): string;
+  /** Somebody looks at edits before they are made. Resolves to whether they may be. Absent: nobody does. */
+  reviewEdits?(edits: readonly FileEdit[], call: ReviewedCall): Promise<EditVerdict>;
+  /** Files that are open in the user's editor: what it holds counts, saved or not. Absent: there is no editor. */
+  readonly editorFiles?: EditorFiles | undefined;
   /** A sign of life of a long call, with an optional line for the screen. */
   progress(text?: string): void;
   /** The newest lines that a running command printed, masked; absent where nobody watches. */
@@ -176,6 +180,34 @@ export interface ToolContext extends RunContext {
   transformOutput?(facts: CommandOutputFacts): Promise<string | null>;
   /** Hands tasks to agents of their own and waits for all of them. Absent where a run may start none. */
   spawnChildren?(tasks: readonly ChildTask[]): Promise<ChildrenAnswer>;
+}
+
+/** One file before and after a change that is about to be made, both sides whole; null where there is no file. */
+export interface FileEdit {
+  readonly path: string;
+  readonly before: string | null;
+  readonly after: string | null;
+}
+
+export type EditVerdict = "yes" | "no" | "silence";
+
+interface ReviewedCall {
+  readonly callId: string;
+  readonly signal: AbortSignal;
+  /** The user was asked about these files already, and said yes. */
+  readonly confirmed: boolean;
+}
+
+/**
+ * The files of a project as the user's editor holds them.
+ *
+ * - `covers` says which paths it may be asked about; `read` gives null for what it cannot show.
+ * - `write` changes the file in the editor and on disk, or rejects and changes nothing.
+ */
+export interface EditorFiles {
+  covers(path: string): boolean;
+  read(path: string): Promise<string | null>;
+  write(path: string, text: string): Promise<void>;
 }
 
 export interface AuxiliaryQuestion {

@@ -1,0 +1,441 @@
+// The conversations of one editor: begun, loaded, resumed, copied and listed, each step of one conversation after the other.
+import { randomUUID } from "node:crypto";
+import { isAbsolute } from "node:path";
+import {
+  type AgentContext,
+  type ClientCapabilities,
+  type ListSessionsResponse,
+  type McpServer,
+  type NewSessionResponse,
+  RequestError,
+  type SessionInfo,
+  type SessionUpdate,
+} from "@agentclientprotocol/sdk";
+import { openAgent } from "../../agent/open.ts";
+import type { OpenRequest } from "../../agent/open-request.ts";
+import type { OpenAgent } from "../../agent/opened.ts";
+import type { OpenHome } from "../../home/open.ts";
+import type { Clock } from "../../kit/clock.ts";
+import { messageOf } from "../../kit/errors.ts";
+import { isDirectory, isWithin } from "../../kit/files.ts";
+import type { HistoryMessage } from "../../llm/messages.ts";
+import type { SessionListItem, SessionStore } from "../../sessions/store.ts";
+import type { EditorFiles } from "../../tools/toolset/context.ts";
+import { offeredCommands } from "./commands.ts";
+import { type EditMode, isEditMode, mayWriteUnasked, modeState } from "./edits.ts";
+import { configOptions, knownModels, type ModelRow, modelId, parseModelId } from "./options.ts";
+import { Permissions } from "./permissions.ts";
+import { EditorSession, type OpenHow } from "./session.ts";
+import { Updates } from "./updates.ts";
+
+const PLATFORM = "acp";
+const PER_PAGE = 50;
+
+interface EditorWorld {
+  readonly home: OpenHome;
+  readonly clock: Clock;
+  store(): Promise<SessionStore>;
+  /** The way to the editor, and what it said it can do. */
+  readonly client: AgentContext;
+  readonly capabilities: ClientCapabilities;
+}
+
+/** What a client says when it opens a conversation. */
+interface OpenPlace {
+  readonly cwd: string;
+  readonly mcpServers?: readonly McpServer[] | null | undefined;
+}
+
+interface Held {
+  readonly session: EditorSession;
+  readonly place: OpenPlace;
+  mode: EditMode;
+  models: readonly ModelRow[];
+}
+
+type Offered = Pick<NewSessionResponse, "modes" | "configOptions"> & {
+  /** For clients of before models were an option. */
+  readonly models: { readonly currentModelId: string; readonly availableModels: readonly LegacyModel[] };
+};
+interface LegacyModel {
+  readonly modelId: string;
+  readonly name: string;
+}
+
+export class EditorSessions {
+  readonly #world: EditorWorld;
+  readonly #held = new Map<string, Held>();
+  /** One step at a time for each conversation: two loads never open two agents. */
+  readonly #steps = new Map<string, Promise<unknown>>();
+  #closing = false;
+
+  constructor(world: EditorWorld) {
+    this.#world = world;
+  }
+
+  get(id: string): EditorSession | null {
+    return this.#held.get(id)?.session ?? null;
+  }
+
+  async begin(asked: OpenPlace): Promise<NewSessionResponse> {
+    const place = await checked(asked);
+    const id = randomUUID();
+    return this.#inTurn(id, async () => ({ sessionId: id, ...(await this.#hold(id, place, { type: "new", id })) }));
+  }
+
+  /** Tells everything that was said before it resolves. Rejects for a conversation that does not exist. */
+  async load(id: string, asked: OpenPlace): Promise<Offered> {
+    const place = await checked(asked);
+    return this.#inTurn(id, async () => {
+      if ((await this.#stored(id)) === null) throw RequestError.resourceNotFound(id);
+      const offered = await this.#hold(id, place, { type: "resume", id });
+      const held = this.#held.get(id);
+      if (held) await held.session.replay(await this.#transcript(held.session.conversation.agent.sessionId));
+      return offered;
+    });
+  }
+
+  /** The same without telling it; one that does not exist begins. */
+  async resume(id: string, asked: OpenPlace): Promise<Offered> {
+    const place = await checked(asked);
+    if (!/^[\w.-]{1,128}$/.test(id)) throw RequestError.invalidParams(undefined, `${id} is no session id`);
+    return this.#inTurn(id, async () => {
+      const open = this.#held.get(id);
+      if (open) return this.#offered(open);
+      const isStored = (await this.#stored(id)) !== null;
+      return this.#hold(id, place, { type: isStored ? "resume" : "new", id });
+    });
+  }
+
+  /** A copy with an id of its own; the original goes on as it was. */
+  async fork(id: string, asked: OpenPlace): Promise<NewSessionResponse> {
+    const place = await checked(asked);
+    const copy = randomUUID();
+    await this.#inTurn(id, async () => {
+      const open = this.#held.get(id)?.session.conversation;
+      const source = open?.agent.sessionId ?? (await this.#stored(id));
+      const store = await this.#world.store();
+      const row = source === null ? null : await store.get(source);
+      // What was never said to is not stored, and its copy is a new conversation.
+      if (source === null || (row === null && !open)) throw RequestError.resourceNotFound(id);
+      if (row === null) return;
+      await store.branch(source, copy);
+      await store.reopen(source);
+    });
+    const isStored = (await (await this.#world.store()).get(copy)) !== null;
+    const how: OpenHow = { type: isStored ? "resume" : "new", id: copy };
+    return this.#inTurn(copy, async () => ({ sessionId: copy, ...(await this.#hold(copy, place, how)) }));
+  }
+
+  async list({ cwd, cursor }: { cwd?: string | null; cursor?: string | null }): Promise<ListSessionsResponse> {
+    const store = await this.#world.store();
+    const wanted = cwd ? pathHere(cwd) : null;
+    const rows = (await allOf(store)).filter((row) => wanted === null || cwdOf(row) === wanted);
+    const after = cursor ? rows.findIndex((row) => row.lineageRootId === cursor) : -1;
+    if (cursor && after < 0) return { sessions: [] };
+    const page = rows.slice(after + 1, after + 1 + PER_PAGE);
+    const last = page.at(-1);
+    const isMore = last !== undefined && rows.length > after + 1 + page.length;
+    return { sessions: page.map(infoOf), ...(isMore && { nextCursor: last.lineageRootId }) };
+  }
+
+  async setMode(id: string, mode: string): Promise<void> {
+    const held = this.#require(id);
+    if (!isEditMode(mode)) throw RequestError.invalidParams({ modeId: mode }, `There is no mode "${mode}"`);
+    held.mode = mode;
+    await this.#send(id, { sessionUpdate: "config_option_update", configOptions: this.#options(held) });
+  }
+
+  async setOption(id: string, option: string, value: unknown) {
+    const held = this.#require(id);
+    if (typeof value !== "string") throw RequestError.invalidParams(undefined, `"${option}" takes one of its values`);
+    if (option === "mode") {
+      if (!isEditMode(value)) throw RequestError.invalidParams({ value }, `There is no mode "${value}"`);
+      held.mode = value;
+      await this.#send(id, { sessionUpdate: "current_mode_update", currentModeId: value });
+    } else if (option === "model") await this.setModel(id, value);
+    else throw RequestError.invalidParams({ configId: option }, `There is no option "${option}"`);
+    return { configOptions: this.#options(held) };
+  }
+
+  /** All or nothing; the conversation keeps what was said. */
+  async setModel(id: string, wanted: string): Promise<void> {
+    const held = this.#require(id);
+    const { conversation } = held.session;
+    const present = conversation.providerName;
+    const { model, provider } = parseModelId(wanted, held.models, present);
+    if (wanted === currentModel(conversation)) return;
+    try {
+      await conversation.switchModel({ model, provider: provider === present ? undefined : provider });
+    } catch (error) {
+      throw RequestError.invalidParams({ model: wanted }, messageOf(error));
+    }
+  }
+
+  async close(id: string): Promise<void> {
+    await this.#inTurn(id, async () => {
+      const held = this.#held.get(id);
+      this.#held.delete(id);
+      await held?.session.close();
+    });
+  }
+
+  /** The client is gone: what runs ends, and is stored. */
+  async closeAll(): Promise<void> {
+    this.#closing = true;
+    for (const { session } of this.#held.values()) session.cancel();
+    await Promise.allSettled(this.#steps.values());
+    await Promise.allSettled([...this.#held.values()].map(({ session }) => session.close()));
+    this.#held.clear();
+  }
+
+  // --- one conversation
+
+  async #hold(id: string, place: OpenPlace, how: OpenHow): Promise<Offered> {
+    const before = this.#held.get(id);
+    if (before) {
+      // Loaded once more: what runs is of a view that no longer exists.
+      this.#held.delete(id);
+      await before.session.close();
+    }
+    const { home, capabilities, clock } = this.#world;
+    const log = home.log.child("acp");
+    const permissions = new Permissions(
+      (request, signal) =>
+        this.#world.client.request(
+          "session/request_permission",
+          { sessionId: id, ...request },
+          { cancellationSignal: signal, stopWaitingOnCancel: true },
+        ),
+      log,
+    );
+    const modeNow = () => this.#held.get(id)?.mode ?? "default";
+    const updates = new Updates({
+      capabilities,
+      cwd: () => this.#held.get(id)?.session.conversation.cwd ?? place.cwd,
+      now: () => clock.now(),
+    });
+    const open = (next: OpenHow) => openAgent(this.#request(id, place, next, { permissions, updates, modeNow }));
+    const opened = await openedOr(open(how));
+    if (this.#closing) {
+      await opened.close("agent_close");
+      throw RequestError.internalError(undefined, "the connection is closed");
+    }
+    const session = new EditorSession(opened, {
+      ...{ id, log, permissions, updates },
+      world: { home, clock, platform: PLATFORM },
+      send: (update) => this.#send(id, update),
+      open: (next) => open(next.type === "again" ? this.#again(id) : next),
+      trustsNow: (signal) => this.#trustsNow(place.cwd, permissions, signal),
+      changed: () => this.#tellOptions(id),
+    });
+    const held: Held = { session, place, mode: before?.mode ?? "default", models: [] };
+    this.#held.set(id, held);
+    const { rows, whole } = await this.#models(opened, false);
+    held.models = rows;
+    if (!whole) void this.#laterModels(id, held);
+    setImmediate(() => void this.#tellCommands(id));
+    return this.#offered(held);
+  }
+
+  #again(id: string): OpenHow {
+    const sessionId = this.#held.get(id)?.session.conversation.agent.sessionId ?? id;
+    return { type: "resume", id: sessionId };
+  }
+
+  /** Reads and writes of the project go through the editor where it offers both: what is not saved yet counts. */
+  #editorFiles(sessionId: string, cwd: string): EditorFiles | undefined {
+    const { client, capabilities } = this.#world;
+    if (!capabilities.fs?.readTextFile || !capabilities.fs.writeTextFile) return undefined;
+    return {
+      covers: (path) => path !== cwd && isWithin(path, cwd),
+      read: async (path) => (await client.request("fs/read_text_file", { sessionId, path })).content,
+      write: async (path, content) => void (await client.request("fs/write_text_file", { sessionId, path, content })),
+    };
+  }
+
+  #request(
+    id: string,
+    { cwd }: OpenPlace,
+    how: OpenHow,
+    parts: {
+      readonly permissions: Permissions;
+      readonly updates: Updates;
+      modeNow(): EditMode;
+    },
+  ): OpenRequest {
+    const { home, clock } = this.#world;
+    const { permissions, updates, modeNow } = parts;
+    return {
+      ...{ home, clock, cwd, platform: PLATFORM, source: PLATFORM },
+      store: () => this.#world.store(),
+      interactive: true,
+      titles: true,
+      restoreCwd: false,
+      cwdIsChosen: true,
+      model: how.type === "new" ? home.override("HERMES_INFERENCE_MODEL") : undefined,
+      provider: how.type === "new" ? home.override("HERMES_INFERENCE_PROVIDER") : undefined,
+      connectWith: "hermes acp --setup",
+      ...(how.type === "new" ? { sessionId: how.id } : {}),
+      ...(how.type === "resume" ? { resume: { name: how.id } } : {}),
+      editorFiles: this.#editorFiles(id, cwd),
+      reviewEdits: async (edits, { callId, signal, confirmed }) => {
+        updates.noteEdits(callId, edits);
+        if (confirmed || (await mayWriteUnasked(modeNow(), edits, cwd))) return "yes";
+        return permissions.edit(edits, edits.map(({ path }) => path).join(", "), signal);
+      },
+    };
+  }
+
+  async #trustsNow(cwd: string, permissions: Permissions, signal: AbortSignal): Promise<boolean> {
+    const { home, clock } = this.#world;
+    const { folder, standing } = home.folders.standing(cwd);
+    if (standing !== "unknown" || home.unwritable !== null) return false;
+    const said = await permissions.trust(folder, signal);
+    if (said === null) return false;
+    await home.folders.decide(folder, { by: "start", lookOnly: said === "look only", at: new Date(clock.now()) });
+    return said === "trust";
+  }
+
+  // --- what can be chosen
+
+  async #models(conversation: OpenAgent, patient: boolean) {
+    return knownModels(conversation, { patient });
+  }
+
+  async #laterModels(id: string, held: Held): Promise<void> {
+    const { rows } = await this.#models(held.session.conversation, true);
+    if (this.#held.get(id) !== held || rows.length <= held.models.length) return;
+    held.models = rows;
+    await this.#tellOptions(id);
+  }
+
+  #options({ session, models, mode }: Held) {
+    return configOptions(models, currentModel(session.conversation), mode);
+  }
+
+  #offered(held: Held): Offered {
+    const current = currentModel(held.session.conversation);
+    const rows = held.models.some(({ id }) => id === current)
+      ? held.models
+      : [{ id: current, name: held.session.conversation.target.model }, ...held.models];
+    held.models = rows;
+    return {
+      modes: modeState(held.mode),
+      configOptions: this.#options(held),
+      models: { currentModelId: current, availableModels: rows.map(({ id, name }) => ({ modelId: id, name })) },
+    };
+  }
+
+  async #tellOptions(id: string): Promise<void> {
+    const held = this.#held.get(id);
+    if (!held) return;
+    this.#offered(held); // the present model is among those that are listed
+    await this.#send(id, { sessionUpdate: "config_option_update", configOptions: this.#options(held) });
+  }
+
+  async #tellCommands(id: string): Promise<void> {
+    await this.#send(id, { sessionUpdate: "available_commands_update", availableCommands: offeredCommands() });
+  }
+
+  // --- what is stored
+
+  async #stored(id: string): Promise<string | null> {
+    const store = await this.#world.store();
+    if ((await store.get(id)) === null) return null;
+    return store.resumeTarget(id);
+  }
+
+  /** The conversation from its beginning: what a compression carried on is told once. */
+  async #transcript(sessionId: string): Promise<readonly HistoryMessage[]> {
+    const store = await this.#world.store();
+    const said: HistoryMessage[] = [];
+    for (const one of await store.conversation(sessionId)) {
+      const written: unknown = await store.getValue(one, "compression");
+      const last =
+        typeof written === "object" &&
+        written !== null &&
+        "child" in written &&
+        written.child === one &&
+        "last" in written
+          ? Number(written.last)
+          : 0;
+      said.push(...(await store.load(one)).filter(({ id }) => id > last));
+    }
+    return said;
+  }
+
+  #require(id: string): Held {
+    const held = this.#held.get(id);
+    if (!held) throw RequestError.resourceNotFound(id);
+    return held;
+  }
+
+  /** Nobody is there to be told that nobody is there. */
+  async #send(sessionId: string, update: SessionUpdate): Promise<void> {
+    await this.#world.client.notify("session/update", { sessionId, update });
+  }
+
+  #inTurn<T>(key: string, work: () => Promise<T>): Promise<T> {
+    const before = this.#steps.get(key) ?? Promise.resolve();
+    const step = before.then(work, work);
+    const settled = step.catch(() => undefined); // whoever asked for it is told
+    this.#steps.set(key, settled);
+    void settled.then(() => {
+      if (this.#steps.get(key) === settled) this.#steps.delete(key);
+    });
+    return step;
+  }
+}
+
+const currentModel = ({ target, providerName }: Pick<OpenAgent, "target" | "providerName">) =>
+  modelId(providerName, target.model);
+
+async function checked({ cwd, mcpServers }: OpenPlace): Promise<OpenPlace> {
+  const path = pathHere(cwd);
+  if (!isAbsolute(path)) throw RequestError.invalidParams({ cwd }, `cwd must be an absolute path: ${cwd}`);
+  if (!(await isDirectory(path))) throw RequestError.invalidParams({ cwd }, `There is no such folder: ${path}`);
+  return { cwd: path, mcpServers };
+}
+
+/** An editor on Windows names its folders its own way to an agent in WSL. */
+function pathHere(path: string): string {
+  const [, drive, rest] = process.platform === "linux" ? (/^([A-Za-z]):[\\/](.*)$/s.exec(path) ?? []) : [];
+  return drive === undefined ? path : `/mnt/${drive.toLowerCase()}/${(rest ?? "").replaceAll("\\", "/")}`;
+}
+
+/** What is wrong with the settings is said to whoever wants to begin. */
+async function openedOr(opening: Promise<OpenAgent>): Promise<OpenAgent> {
+  try {
+    return await opening;
+  } catch (error) {
+    throw RequestError.internalError(undefined, messageOf(error));
+  }
+}
+
+async function allOf(store: SessionStore): Promise<readonly SessionListItem[]> {
+  const step = 500;
+  const rows: SessionListItem[] = [];
+  for (let offset = 0; ; offset += step) {
+    const some = await store.list({
+      ...{ source: PLATFORM, limit: step, offset },
+      ...{ minMessageCount: 1, orderByLastActive: true },
+    });
+    rows.push(...some);
+    if (some.length < step) return rows;
+  }
+}
+
+function cwdOf({ cwd, modelConfig }: SessionListItem): string {
+  const kept = modelConfig?.cwd;
+  return cwd ?? (typeof kept === "string" ? kept : "");
+}
+
+function infoOf(row: SessionListItem): SessionInfo {
+  return {
+    sessionId: row.lineageRootId,
+    cwd: cwdOf(row) || "/",
+    title: row.title ?? row.preview,
+    updatedAt: new Date(row.lastActive * 1000).toISOString(),
+  };
+}
