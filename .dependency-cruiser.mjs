@@ -21,7 +21,7 @@ export const rooms = [
   "kit",
 ];
 
-const at = (room) => (room === "main" ? "^src/(?:main|built)[.]ts$" : `^src/${room}/`);
+const at = (room) => (room === "main" ? "^src/(?:main|built|library|built-library)[.]ts$" : `^src/${room}/`);
 
 const roomRules = rooms.map((room, index) => {
   const below = rooms.slice(index + 1);

@@ -1,7 +1,17 @@
 // npm run build: the program in dist/, split so that each door loads its own part only. The parts are CommonJS, which src/home/script-loader.ts
 // runs; dist/main.js is where it begins. `build.mjs FOLDER` builds elsewhere, with `--to-run` nothing but what running needs.
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { readFile } from "node:fs/promises";
 import { enableCompileCache } from "node:module";
 import { dirname, join, relative, resolve } from "node:path";
@@ -257,7 +267,7 @@ function notices(inputs) {
 
 const result = await build({
   absWorkingDir: root,
-  entryPoints: { main: "src/main.ts", [TOOL_CODE]: TOOL_CODE },
+  entryPoints: { main: "src/main.ts", library: "src/library.ts", [TOOL_CODE]: TOOL_CODE },
   outdir: dist,
   bundle: true,
   splitting: true,
@@ -310,7 +320,7 @@ const identity = createHash("sha256").update(
 );
 const entry = await build({
   absWorkingDir: root,
-  entryPoints: { main: "src/built.ts" },
+  entryPoints: { main: "src/built.ts", library: "src/built-library.ts" },
   outdir: dist,
   bundle: true,
   format: "esm",
@@ -352,6 +362,8 @@ async function addPapers() {
   const { commandFacts } = await import(pathToFileURL(join(source, "doors", "cli", "command-facts.ts")).href);
   const { VERSION } = await import(pathToFileURL(join(source, "home", "paths.ts")).href);
   const { manPage } = await import("./command-pages.mjs");
+  // Declarations alone: what it says is what the package's types are.
+  cpSync(join(source, "doors", "library", "contract.ts"), join(dist, "library.d.ts"));
   writeFileSync(join(dist, "hermes.1"), manPage(commandFacts(await commandTree({})), VERSION));
 
   writeFileSync(

@@ -41,9 +41,9 @@ const spawners = {
 
 const rules = [
   {
-    name: "process.env is read in home/ (and handed in by main.ts and built.ts) only",
+    name: "process.env is read in home/ (and handed in by main.ts, built.ts and library.ts) only",
     pattern: /\bprocess\.env\b/,
-    allows: (path) => /^src\/(home\/|(?:main|built)\.ts$)/.test(path),
+    allows: (path) => /^src\/(home\/|(?:main|built|library)\.ts$)/.test(path),
   },
   {
     name: "blocking *Sync calls stand in start-up code and the store only",
@@ -140,9 +140,11 @@ if (loop.length > MAX_LOOP_FILES)
 
 // What a file exports, somebody else names: product, tests, benchmarks or scripts. Each reader of a file is taken at its words.
 
-/** Runs where a script runs, and is imported there; and platforms, which are found by listing their folder. */
+/** What programs that embed Hermes import, and one that runs where a script runs and is imported there. */
+const READ_ELSEWHERE = ["src/library.ts", "src/doors/library/contract.ts", "src/tools/execute-code/javascript.ts"];
+/** And platforms, which are found by listing their folder. */
 const isImportedUnnamed = (path) =>
-  path === "src/tools/execute-code/javascript.ts" || /^src\/doors\/gateway\/platforms\/\w+\/entry\.ts$/.test(path);
+  READ_ELSEWHERE.includes(path) || /^src\/doors\/gateway\/platforms\/\w+\/entry\.ts$/.test(path);
 const wordsOfReaders = new Map();
 for (const file of globSync("{src,test,bench,scripts}/**/*.{ts,mjs}", { cwd: root, exclude: ["**/node_modules"] })) {
   const text = readFileSync(join(root, file), "utf8");

@@ -6,6 +6,7 @@ import type { HistoryMessage } from "../llm/messages.ts";
 import type { SessionStore } from "../sessions/store.ts";
 import type { SkillVariables } from "../skills/variables.ts";
 import type { DeliverPort, EditorFiles, RunContext, RunOrigin, Sender, ToolContext } from "../tools/toolset/context.ts";
+import type { ForeignTools } from "../tools/toolset/session-tools.ts";
 import type { WorkMode } from "../tools/toolset/work-mode.ts";
 import type { ModelChoice } from "./assembly.ts";
 
@@ -30,6 +31,8 @@ export interface OpenRequest {
   readonly baseUrl?: string | undefined;
   /** Replaces the configured toolsets. */
   readonly toolsets?: readonly string[] | undefined;
+  /** Tools that come with the door, whatever the toolsets say; a name that is taken is refused. */
+  readonly ownTools?: readonly ForeignTools[] | undefined;
   /** Skills that are active for the whole conversation. */
   readonly skills?: readonly string[] | undefined;
   /** A skill that cannot be loaded is noted instead of refused. */

@@ -18,7 +18,7 @@ import type { SessionStore } from "../sessions/store.ts";
 import { AvailabilityCache } from "../tools/toolset/availability.ts";
 import { loadTools } from "../tools/toolset/discover.ts";
 import { registry } from "../tools/toolset/registry.ts";
-import { SessionTools } from "../tools/toolset/session-tools.ts";
+import { type ForeignTools, SessionTools } from "../tools/toolset/session-tools.ts";
 import { bundleName, COMPOSITE, listedNames, pluginToolsets } from "../tools/toolset/toolsets.ts";
 import { isUnattended, type OpenRequest } from "./open-request.ts";
 
@@ -100,8 +100,19 @@ export async function openTools(request: OpenRequest, choice: ToolChoice): Promi
       `No such toolset: ${toolsets.join(", ")}. "hermes tools list" shows the names; --toolsets all takes everything.`,
     );
   }
+  addOwnTools(tools, request.ownTools ?? []);
   choice.extend?.(tools);
   return tools;
+}
+
+/** Tools of the door itself. Throws when a name is taken: the model would call another tool than the door meant. */
+function addOwnTools(tools: SessionTools, own: readonly ForeignTools[]): void {
+  for (const some of own) {
+    const taken = some.definitions.find(({ function: { name } }) => tools.names.has(name));
+    if (taken)
+      throw new UserError(`a tool of the name "${taken.function.name}" is there already; give yours another one.`);
+    tools.add(some, "sorted");
+  }
 }
 
 /** A user is there to answer questions. A prompt in the background counts too: it shares the list, and with it the cache, of its conversation. */

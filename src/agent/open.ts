@@ -253,7 +253,7 @@ async function openSession(request: OpenRequest, notes: string[]) {
   const lane = start?.delegatedFrom ? null : new Lane(base, log);
   const store = lane?.store ?? base;
   if (!start) tidyUp(store, home);
-  const found = request.resume ? await resumeSession(request.resume.name, store) : null;
+  const found = request.resume ? await resumeSession(request.resume.name, store, request.source) : null;
   const recorded = found?.recorded ?? {};
   const chosen = start?.model
     ? handedOver(start.model.target)

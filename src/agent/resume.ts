@@ -33,8 +33,14 @@ class SessionNotFoundError extends UserError {
 }
 
 /** Null: there is no conversation yet, a new one begins. A name that leads nowhere is an error. */
-export async function resumeSession(name: string | null, store: SessionStore): Promise<FoundSession | null> {
-  const asked = name === null ? await findLatest(store) : await requireSession(name, store);
+export async function resumeSession(
+  name: string | null,
+  store: SessionStore,
+  source: string,
+): Promise<FoundSession | null> {
+  // The screen goes by two names; whoever else asks means a conversation of its own kind.
+  const latest = () => findLatest(store, source === "cli" ? undefined : [source]);
+  const asked = name === null ? await latest() : await requireSession(name, store);
   if (asked === null) return null;
   const id = await store.resumeTarget(asked);
   const [session, history] = await Promise.all([store.get(id), store.load(id)]);

@@ -32,7 +32,7 @@ export async function findSession(
   return (await store.resolveTitle(wanted)) ?? (await store.resolveId(wanted));
 }
 
-/** The conversation of the terminal that was active last. */
+/** The conversation that was active last, of the terminal or of these doors. */
 export async function findLatest(
   store: Pick<SessionStore, "list">,
   sources: readonly string[] = ["cli", "tui"],

@@ -257,7 +257,9 @@ export class EditorSession {
 
   /** What happens beside the turns: titles, reviews, background processes. */
   #follow(opened: OpenAgent): void {
-    void this.#listen(opened).catch((error) => this.#ports.log.debug("the editor no longer reads this conversation", error));
+    void this.#listen(opened).catch((error) =>
+      this.#ports.log.debug("the editor no longer reads this conversation", error),
+    );
   }
 
   async #listen(opened: OpenAgent): Promise<void> {

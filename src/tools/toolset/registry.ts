@@ -157,7 +157,7 @@ export class ToolRegistry {
   register(spec: ToolSpec | ForeignToolSpec, options: RegisterOptions = {}): boolean {
     const present = this.#entries.get(spec.name);
     if (present && present.toolset !== spec.toolset && !this.#mayReplace(present, spec.toolset, options)) return false;
-    this.#entries.set(spec.name, makeEntry(spec));
+    this.#entries.set(spec.name, toolEntry(spec));
     this.#generation++;
     return true;
   }
@@ -299,7 +299,8 @@ function requireOverride(by: Registrant, what: string): void {
   );
 }
 
-function makeEntry(spec: ToolSpec | ForeignToolSpec): ToolEntry {
+/** An entry that stands in no registry: whoever holds it runs it. */
+export function toolEntry(spec: ToolSpec | ForeignToolSpec): ToolEntry {
   let parameters: JsonSchema | null = null;
   return {
     name: spec.name,

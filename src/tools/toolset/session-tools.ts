@@ -48,11 +48,11 @@ export interface SessionToolsOptions {
   explainMissing?(name: string, signal: AbortSignal): Promise<string | null>;
 }
 
-/** Tools of a session that come from elsewhere than the registry: from a memory provider, from a context engine. */
+/** Tools of a session that come from elsewhere than the registry: a memory provider, a context engine, the program around it. */
 export interface ForeignTools {
   readonly definitions: readonly ToolDefinition[];
   readonly textOrigin?: TextOrigin;
-  call(name: string, args: Arguments): Promise<ToolOutput>;
+  call(name: string, args: Arguments, ctx: ToolContext): Promise<ToolOutput>;
 }
 
 interface SizedResult {
@@ -188,7 +188,7 @@ export class SessionTools {
     }
     if (this.#list.canSearch && BRIDGES.has(name)) return this.#search(name, args, ctx.signal);
     const foreign = this.#foreign.get(name);
-    if (foreign) return callForeign(foreign, name, args);
+    if (foreign) return callForeign(foreign, name, { args, ctx });
     const missing = this.names.has(name) && !this.#entry(name) ? await this.#explainMissing(name, ctx.signal) : null;
     const entry = this.#entry(name);
     if (!entry) return toolError(missing ?? `Unknown tool: ${name}`);
@@ -287,9 +287,13 @@ export class SessionTools {
   }
 }
 
-async function callForeign(tools: ForeignTools, name: string, args: Arguments): Promise<ToolOutput> {
+async function callForeign(
+  tools: ForeignTools,
+  name: string,
+  { args, ctx }: { readonly args: Arguments; readonly ctx: ToolContext },
+): Promise<ToolOutput> {
   try {
-    return await tools.call(name, args);
+    return await tools.call(name, args, ctx);
   } catch (error) {
     return toolError(`${name}: ${messageOf(error)}`);
   }
