@@ -136,7 +136,12 @@ export async function startEditor(options: EditorOptions): Promise<Editor> {
       }),
     begin: async (cwd = options.home.project) =>
       (await agent.request("session/new", { cwd, mcpServers: [] })).sessionId,
-    say: (sessionId, text) => agent.request("session/prompt", { sessionId, prompt: [{ type: "text", text }] }),
+    async say(sessionId, text) {
+      const ended = await agent.request("session/prompt", { sessionId, prompt: [{ type: "text", text }] });
+      // The library hands answers on at once, and notifications that came before them a few steps later.
+      await new Promise(setImmediate);
+      return ended;
+    },
     async [Symbol.asyncDispose]() {
       stdin.end();
       if (child.exitCode === null && child.signalCode === null) await once(child, "exit");

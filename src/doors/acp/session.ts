@@ -28,10 +28,15 @@ interface SessionPorts {
   changed(): Promise<void>;
 }
 
+/** `model`: another than the settings or the stored conversation name. */
 export type OpenHow =
   | { readonly type: "again" }
-  | { readonly type: "new"; readonly id: string }
-  | { readonly type: "resume"; readonly id: string };
+  | {
+      readonly type: "new" | "resume";
+      readonly id: string;
+      readonly model?: string | undefined;
+      readonly provider?: string | undefined;
+    };
 
 interface Waiting {
   readonly read: Promise<EditorPrompt>;

@@ -18,6 +18,7 @@ import type { OpenHome } from "../../home/open.ts";
 import type { Clock } from "../../kit/clock.ts";
 import { messageOf } from "../../kit/errors.ts";
 import { isDirectory, isWithin } from "../../kit/files.ts";
+import { KeyedSteps } from "../../kit/steps.ts";
 import type { HistoryMessage } from "../../llm/messages.ts";
 import type { SessionListItem, SessionStore } from "../../sessions/store.ts";
 import type { EditorFiles } from "../../tools/toolset/context.ts";
@@ -66,7 +67,7 @@ export class EditorSessions {
   readonly #world: EditorWorld;
   readonly #held = new Map<string, Held>();
   /** One step at a time for each conversation: two loads never open two agents. */
-  readonly #steps = new Map<string, Promise<unknown>>();
+  readonly #steps = new KeyedSteps();
   #closing = false;
 
   constructor(world: EditorWorld) {
@@ -80,13 +81,13 @@ export class EditorSessions {
   async begin(asked: OpenPlace): Promise<NewSessionResponse> {
     const place = await checked(asked);
     const id = randomUUID();
-    return this.#inTurn(id, async () => ({ sessionId: id, ...(await this.#hold(id, place, { type: "new", id })) }));
+    return this.#steps.run(id, async () => ({ sessionId: id, ...(await this.#hold(id, place, { type: "new", id })) }));
   }
 
   /** Tells everything that was said before it resolves. Rejects for a conversation that does not exist. */
   async load(id: string, asked: OpenPlace): Promise<Offered> {
     const place = await checked(asked);
-    return this.#inTurn(id, async () => {
+    return this.#steps.run(id, async () => {
       if ((await this.#stored(id)) === null) throw RequestError.resourceNotFound(id);
       const offered = await this.#hold(id, place, { type: "resume", id });
       const held = this.#held.get(id);
@@ -99,7 +100,7 @@ export class EditorSessions {
   async resume(id: string, asked: OpenPlace): Promise<Offered> {
     const place = await checked(asked);
     if (!/^[\w.-]{1,128}$/.test(id)) throw RequestError.invalidParams(undefined, `${id} is no session id`);
-    return this.#inTurn(id, async () => {
+    return this.#steps.run(id, async () => {
       const open = this.#held.get(id);
       if (open) return this.#offered(open);
       const isStored = (await this.#stored(id)) !== null;
@@ -111,7 +112,7 @@ export class EditorSessions {
   async fork(id: string, asked: OpenPlace): Promise<NewSessionResponse> {
     const place = await checked(asked);
     const copy = randomUUID();
-    await this.#inTurn(id, async () => {
+    await this.#steps.run(id, async () => {
       const open = this.#held.get(id)?.session.conversation;
       const source = open?.agent.sessionId ?? (await this.#stored(id));
       const store = await this.#world.store();
@@ -124,7 +125,7 @@ export class EditorSessions {
     });
     const isStored = (await (await this.#world.store()).get(copy)) !== null;
     const how: OpenHow = { type: isStored ? "resume" : "new", id: copy };
-    return this.#inTurn(copy, async () => ({ sessionId: copy, ...(await this.#hold(copy, place, how)) }));
+    return this.#steps.run(copy, async () => ({ sessionId: copy, ...(await this.#hold(copy, place, how)) }));
   }
 
   async list({ cwd, cursor }: { cwd?: string | null; cursor?: string | null }): Promise<ListSessionsResponse> {
@@ -173,7 +174,7 @@ export class EditorSessions {
   }
 
   async close(id: string): Promise<void> {
-    await this.#inTurn(id, async () => {
+    await this.#steps.run(id, async () => {
       const held = this.#held.get(id);
       this.#held.delete(id);
       await held?.session.close();
@@ -184,7 +185,7 @@ export class EditorSessions {
   async closeAll(): Promise<void> {
     this.#closing = true;
     for (const { session } of this.#held.values()) session.cancel();
-    await Promise.allSettled(this.#steps.values());
+    await this.#steps.settled();
     await Promise.allSettled([...this.#held.values()].map(({ session }) => session.close()));
     this.#held.clear();
   }
@@ -225,7 +226,7 @@ export class EditorSessions {
       ...{ id, log, permissions, updates },
       world: { home, clock, platform: PLATFORM },
       send: (update) => this.#send(id, update),
-      open: (next) => open(next.type === "again" ? this.#again(id) : next),
+      open: async (next) => open(next.type === "again" ? await this.#again(id) : next),
       trustsNow: (signal) => this.#trustsNow(place.cwd, permissions, signal),
       changed: () => this.#tellOptions(id),
     });
@@ -238,9 +239,13 @@ export class EditorSessions {
     return this.#offered(held);
   }
 
-  #again(id: string): OpenHow {
-    const sessionId = this.#held.get(id)?.session.conversation.agent.sessionId ?? id;
-    return { type: "resume", id: sessionId };
+  /** The same conversation with the same model, whether something was said in it or not. */
+  async #again(id: string): Promise<OpenHow> {
+    const present = this.#held.get(id)?.session.conversation;
+    const sessionId = present?.agent.sessionId ?? id;
+    const model = present && { model: present.target.model, provider: present.providerName };
+    const isStored = (await (await this.#world.store()).get(sessionId)) !== null;
+    return { type: isStored ? "resume" : "new", id: sessionId, ...model };
   }
 
   /** Reads and writes of the project go through the editor where it offers both: what is not saved yet counts. */
@@ -273,8 +278,7 @@ export class EditorSessions {
       titles: true,
       restoreCwd: false,
       cwdIsChosen: true,
-      model: how.type === "new" ? home.override("HERMES_INFERENCE_MODEL") : undefined,
-      provider: how.type === "new" ? home.override("HERMES_INFERENCE_PROVIDER") : undefined,
+      ...modelOf(how, home),
       connectWith: "hermes acp --setup",
       ...(how.type === "new" ? { sessionId: how.id } : {}),
       ...(how.type === "resume" ? { resume: { name: how.id } } : {}),
@@ -375,17 +379,13 @@ export class EditorSessions {
   async #send(sessionId: string, update: SessionUpdate): Promise<void> {
     await this.#world.client.notify("session/update", { sessionId, update });
   }
+}
 
-  #inTurn<T>(key: string, work: () => Promise<T>): Promise<T> {
-    const before = this.#steps.get(key) ?? Promise.resolve();
-    const step = before.then(work, work);
-    const settled = step.catch(() => undefined); // whoever asked for it is told
-    this.#steps.set(key, settled);
-    void settled.then(() => {
-      if (this.#steps.get(key) === settled) this.#steps.delete(key);
-    });
-    return step;
-  }
+/** What the variables name is for conversations that begin. */
+function modelOf(how: OpenHow, home: OpenHome): Pick<OpenRequest, "model" | "provider"> {
+  if (how.type === "again") return {};
+  if (how.model !== undefined || how.type === "resume") return { model: how.model, provider: how.provider };
+  return { model: home.override("HERMES_INFERENCE_MODEL"), provider: home.override("HERMES_INFERENCE_PROVIDER") };
 }
 
 const currentModel = ({ target, providerName }: Pick<OpenAgent, "target" | "providerName">) =>

@@ -9,6 +9,7 @@ import type { Config } from "../../home/config/schema.ts";
 import type { Logger } from "../../home/log.ts";
 import type { Clock } from "../../kit/clock.ts";
 import { messageOf } from "../../kit/errors.ts";
+import { KeyedSteps } from "../../kit/steps.ts";
 import type { EndReason, SessionStore } from "../../sessions/store.ts";
 import { type ChatSource, isShared, plainTitle } from "./chat.ts";
 import type { PlatformEntry } from "./contract.ts";
@@ -68,7 +69,7 @@ export class Conversations {
   readonly #options: ConversationsOptions;
   readonly #warm = new Map<string, Warm>();
   /** One step at a time for each chat: two messages never open two agents. */
-  readonly #steps = new Map<string, Promise<unknown>>();
+  readonly #steps = new KeyedSteps();
 
   constructor(options: ConversationsOptions) {
     this.#options = options;
@@ -201,14 +202,7 @@ export class Conversations {
   // --- steps, one at a time for each chat
 
   #inTurn<T>(key: string, work: () => Promise<T>): Promise<T> {
-    const before = this.#steps.get(key) ?? Promise.resolve();
-    const step = before.then(work, work);
-    const settled = step.catch(() => undefined); // whoever asked for it is told
-    this.#steps.set(key, settled);
-    void settled.then(() => {
-      if (this.#steps.get(key) === settled) this.#steps.delete(key);
-    });
-    return step;
+    return this.#steps.run(key, work);
   }
 
   async #current(key: string, source: ChatSource, notices: string[]) {
