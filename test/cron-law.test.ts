@@ -1,224 +1,166 @@
 // Scheduled jobs over years of simulated time, with a real scheduler, real claims and faults anywhere: each slot at most once, none
-// without a reason. The file of jobs is a list in memory here; src/cron/manage.test.ts has the real one.
+// without a reason. The file of jobs is a list in memory here; test/cron-edits.test.ts has the real one.
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import { decide } from "../src/cron/due.ts";
-import { type Job, newJobId } from "../src/cron/jobs.ts";
-import { nextOf, readSchedule } from "../src/cron/schedule.ts";
-import { Scheduler } from "../src/cron/scheduler.ts";
+import type { Job } from "../src/cron/jobs.ts";
+import { CronJobs } from "../src/cron/manage.ts";
+import { nextOf, type Schedule } from "../src/cron/schedule.ts";
 import { Zone } from "../src/cron/wall-clock.ts";
-import { openSessionStore } from "../src/sessions/open.ts";
+import { openHome } from "../src/home/open.ts";
 import type { WorkStore } from "../src/sessions/work.ts";
+import {
+  fileOf,
+  jobAt,
+  Life,
+  processOf,
+  random,
+  ticks,
+  typedSchedule,
+  type World,
+  worldOf,
+} from "./support/cron-world.ts";
 import { fewer } from "./support/sample.ts";
-import { manualClock, recordedLog } from "./support/session-store.ts";
+import { manualClock, memoryStore } from "./support/session-store.ts";
+import { tempHome } from "./support/temp-home.ts";
 
 const DAY = 86_400_000;
 const MINUTE = 60_000;
 const START = Date.UTC(2026, 0, 1);
-const ZONES = ["Europe/Berlin", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe"];
-const EXPRS = [
-  "0 9 * * 1-5",
-  "30 2 * * *",
-  "*/30 1 * * *",
-  "0 */8 * * *",
-  "15 2 1 * *",
-  "45 1 * * 0",
-  "0 0 29 2 *",
-  "5 4 * * MON,THU",
-];
 
-function random(seed: number) {
-  let state = seed;
-  return (below: number) => {
-    state = (Math.imul(state ^ (state >>> 15), 1 | state) + 0x6d2b79f5) | 0;
-    return (((state ^ (state >>> 14)) >>> 0) % 1_000_003) % below;
-  };
+/** While a job had one schedule, switched on or off. `to`: null while it still has. */
+interface Span {
+  readonly schedule: Schedule;
+  readonly isOn: boolean;
+  readonly from: number;
+  to: number | null;
 }
 
-function jobAt(index: number, now: number): Job {
-  const tz = ZONES[index % ZONES.length] ?? "UTC";
-  const typed = index % 10 === 9 ? `every ${300 + index}m` : `CRON_TZ=${tz} ${EXPRS[index % EXPRS.length]}`;
-  const schedule = readSchedule(typed, { now, zone: Zone.named("UTC") });
-  return {
-    ...{ id: newJobId(), name: `job ${index}`, prompt: "x", skills: [], skill: null, script: null, no_agent: false },
-    ...{ context_from: [], model: null, provider: null, base_url: null, schedule, schedule_display: schedule.display },
-    ...{
-      repeat: { times: null, completed: 0 },
-      enabled: true,
-      state: "scheduled",
-      paused_at: null,
-      paused_reason: null,
-    },
-    ...{
-      created_at: new Date(now).toISOString(),
-      next_run_at: null,
-      last_run_at: null,
-      last_status: null,
-      last_error: null,
-    },
-    ...{
-      last_delivery_error: null,
-      deliver: "local",
-      origin: null,
-      enabled_toolsets: null,
-      workdir: null,
-      profile: null,
-      budget: null,
-    },
-  };
-}
+/** What every slot of every job came to. */
+class Slots {
+  doubled = 0;
+  unexplained = 0;
+  seen = 0;
+  readonly problems: string[] = [];
+  readonly #world: World;
+  readonly #spans = new Map<string, Span[]>();
+  readonly #explained = new Map<string, { readonly from: number; readonly to: number }[]>();
+  #lastRow = 0;
 
-/** A process that is killed stops wherever it is: nothing it waits for ever comes. */
-class Life {
-  readonly #end = Promise.withResolvers<void>();
-  readonly over = this.#end.promise;
-  isOver = false;
-  /** Steps until it is killed. */
-  left: number | null = null;
-
-  kill(): void {
-    this.isOver = true;
-    this.#end.resolve();
+  constructor(world: World) {
+    this.#world = world;
+    for (const job of world.jobs) this.follow(job, START);
   }
 
-  async step<T>(work: () => Promise<T>): Promise<T> {
-    if (this.left !== null && this.left-- <= 0) this.kill();
-    if (this.isOver) return new Promise<T>(() => undefined);
-    const value = await work();
-    return this.isOver ? new Promise<T>(() => undefined) : value;
+  /** The record of a job is another one from now on. `furthest`: what the clock has ever shown; what is before that may have been. */
+  follow({ id, schedule, enabled }: Job, furthest: number): void {
+    const spans = this.#spans.get(id) ?? [];
+    const last = spans.at(-1);
+    if (last) last.to ??= this.#world.clock.now();
+    spans.push({ schedule, isOn: enabled, from: furthest, to: null });
+    this.#spans.set(id, spans);
   }
-}
 
-interface World {
-  jobs: readonly Job[];
-  readonly work: WorkStore;
-  readonly ran: Map<string, number>;
-}
-
-function processOf(
-  world: World,
-  clock: ReturnType<typeof manualClock>,
-  holder: string,
-): { scheduler: Scheduler; life: Life } {
-  const life = new Life();
-  const { work } = world;
-  const through = (name: keyof WorkStore) =>
-    ((...args: unknown[]) =>
-      life.step(() => (work[name] as (...all: unknown[]) => Promise<unknown>).apply(work, args))) as never; // the same call
-  // One writer at a time; what a dead process had of the file is gone with it.
-  let file: Promise<unknown> = Promise.resolve();
-  const scheduler = new Scheduler({
-    ...{ clock, holder, log: recordedLog() },
-    jobs: {
-      read: () => life.step(async () => world.jobs),
-      change(change) {
-        const next = file.then(async () => {
-          const copy = [...world.jobs];
-          const value = await change(copy);
-          return life.step(async () => {
-            world.jobs = copy;
-            return value;
-          });
-        });
-        file = next.catch(() => undefined); // whoever asked is told
-        return next;
-      },
-    },
-    work: Object.fromEntries(
-      ["claimSlot", "takeQueuedRuns", "beginRun", "endRun", "abandonedRuns", "jobRuns", "promise"].map((name) => [
-        name,
-        through(name as keyof WorkStore),
-      ]),
-    ) as unknown as WorkStore, // all that a scheduler calls
-    async alone(look) {
-      await look();
-      return true;
-    },
-    settings: () => ({ zone: Zone.named("UTC"), missedRun: "once", most: 8 }),
-    run: ({ job, slot }) =>
-      life.step(async () => {
-        const key = `${job.id} ${slot}`;
-        world.ran.set(key, (world.ran.get(key) ?? 0) + 1);
-        return { error: null, said: null };
-      }),
-    deliver: async () => ({ outbox: [], error: null, send: async () => null }),
-  });
-  return { scheduler, life };
-}
-
-const ticks = () => new Promise<void>((resolve) => setImmediate(resolve));
-
-test("50 jobs, years, kills anywhere, clocks that jump, days without power: no slot twice, none without a reason", async (t) => {
-  const days = fewer(10_000, 200);
-  const pick = random(Number(process.env.HERMES_TEST_SEED) || 1);
-  const clock = manualClock(START);
-  const store = await openSessionStore({
-    path: ":memory:",
-    inMemory: true,
-    journalMode: "auto",
-    log: recordedLog(),
-    clock,
-  });
-  t.after(() => store.close());
-  const work = await store.work();
-  const jobs = Array.from({ length: 50 }, (_, index) => jobAt(index, START));
-  const world: World = { jobs, work, ran: new Map() };
-  /** Per job: ranges of slots that are explained. */
-  const explained = new Map<string, { readonly from: number; readonly to: number }[]>();
-  let lastRow = 0;
-  let doubled = 0;
-  let unexplained = 0;
-  let slots = 0;
-  const checkedTo = new Map(jobs.map(({ id }) => [id, START]));
+  forget(id: string): void {
+    this.#spans.delete(id);
+  }
 
   /** What the rows say since the last time; then old ones may go. */
-  const read = async () => {
+  async read(): Promise<void> {
+    const { work } = this.#world;
     const rows = await work.jobRuns({ limit: 100_000 });
     for (const { id, jobId, slot, state, error } of rows) {
-      if (id <= lastRow || (state !== "skipped" && state !== "unknown")) continue;
+      if (id <= this.#lastRow || (state !== "skipped" && state !== "unknown")) continue;
       const to = Date.parse(slot);
       const from = /slots from (\S+)$/.exec(error ?? "")?.[1];
-      const list = explained.get(jobId) ?? [];
+      const list = this.#explained.get(jobId) ?? [];
       list.push({ from: from === undefined ? to : Date.parse(from), to });
-      explained.set(jobId, list);
+      this.#explained.set(jobId, list);
     }
-    lastRow = Math.max(lastRow, ...rows.filter(({ endedAt }) => endedAt !== null).map(({ id }) => id));
+    this.#lastRow = Math.max(this.#lastRow, ...rows.filter(({ endedAt }) => endedAt !== null).map(({ id }) => id));
     await work.sweep();
-  };
+  }
+
   /** Every slot up to a time that all jobs have passed was run or is explained. */
-  const check = (until: number) => {
-    for (const { id, schedule } of world.jobs) {
-      if (schedule.kind !== "cron") continue;
-      const zone = Zone.named(schedule.tz ?? "UTC");
-      const from = checkedTo.get(id) ?? START;
-      for (
-        let slot = nextOf(schedule, from, zone);
-        slot !== null && slot <= until;
-        slot = nextOf(schedule, slot, zone)
-      ) {
-        slots++;
-        const key = `${id} ${new Date(slot).toISOString().slice(0, 19)}Z`;
-        const at = slot;
-        const why = explained.get(id)?.some((range) => range.from <= at && at <= range.to);
-        if (!world.ran.has(key) && !why) {
-          unexplained++;
-          t.diagnostic(`unexplained: ${key} of ${schedule.display}`);
-        }
-      }
-      checkedTo.set(id, Math.max(from, until));
-      explained.set(
+  check(until: number): void {
+    for (const [id, spans] of this.#spans) {
+      this.#spans.set(
         id,
-        (explained.get(id) ?? []).filter((range) => range.to > until - 30 * DAY),
+        spans.flatMap((span) => this.#checkSpan(id, span, until)),
+      );
+      const list = this.#explained.get(id) ?? [];
+      this.#explained.set(
+        id,
+        list.filter(({ to }) => to > until - 60 * DAY),
       );
     }
-    for (const [key, count] of world.ran) {
-      if (count > 1) doubled++;
-      if (Date.parse(key.split(" ")[1] ?? "") < until - 30 * DAY) world.ran.delete(key);
+    const { ran } = this.#world;
+    for (const [key, count] of ran) {
+      if (count > 1) this.doubled++;
+      if (Date.parse(key.split(" ")[1] ?? "") < until - 60 * DAY) ran.delete(key);
     }
-  };
+  }
 
+  /** What is left of it to be looked at later. */
+  #checkSpan(id: string, span: Span, until: number): Span[] {
+    const { schedule, isOn, from, to } = span;
+    // What is paused is explained when it is resumed.
+    if (schedule.kind !== "cron" || (to === null && !isOn)) return [span];
+    const end = Math.min(to ?? until, until);
+    const zone = Zone.named(schedule.tz ?? "UTC");
+    for (let slot = nextOf(schedule, from, zone); slot !== null && slot <= end; slot = nextOf(schedule, slot, zone)) {
+      this.seen++;
+      const key = `${id} ${new Date(slot).toISOString().slice(0, 19)}Z`;
+      const at = slot;
+      if (this.#world.ran.has(key) || this.#explained.get(id)?.some((one) => one.from <= at && at <= one.to)) continue;
+      this.unexplained++;
+      this.problems.push(`${key} of ${schedule.display}, ${isOn ? "on" : "off"}`);
+    }
+    return to !== null && to <= end ? [] : [{ ...span, from: Math.max(from, end) }];
+  }
+}
+
+async function simulation(t: TestContext) {
+  const clock = manualClock(START);
+  const store = await memoryStore(t, clock);
+  const work = await store.work();
+  const jobs = Array.from({ length: 50 }, (_, index) => jobAt(index, START));
+  return { clock, work, world: worldOf(jobs, work, clock) };
+}
+
+/** What a person or the agent does to one of the jobs while they are looked at and run. */
+async function edit(world: World, cron: CronJobs, pick: (below: number) => number, slots: Slots, furthest: number) {
+  const job = world.jobs[pick(world.jobs.length)];
+  if (!job) return;
+  const { id, enabled } = job;
+  const what = pick(enabled ? 4 : 2);
+  if (what === 3) {
+    await cron.remove(id);
+    slots.forget(id);
+    const made = await cron.create({ schedule: typedSchedule(pick(50)), prompt: "x" }, null);
+    slots.follow(await cron.find(made.job_id), furthest);
+    return;
+  }
+  if (what === 1) await cron.update(id, { schedule: typedSchedule(pick(50)) });
+  else if (enabled) await (what === 0 ? cron.pause(id, "holidays") : cron.resume(id));
+  else await cron.resume(id);
+  slots.follow(await cron.find(id), furthest);
+}
+
+test("50 jobs, years, kills anywhere, edits at any time, clocks that jump, days without power: no slot twice, none without a reason", async (t) => {
+  const days = fewer(10_000, 200);
+  const pick = random(Number(process.env.HERMES_TEST_SEED) || 1);
+  const { clock, work, world } = await simulation(t);
+  await using files = await tempHome({ "config.yaml": "timezone: UTC\n" });
+  const { dir, osHome, project: cwd } = files;
+  const home = await openHome({ argv: [], osHome, cwd, env: { HERMES_HOME: dir, HOME: osHome } });
+  t.after(() => home.close());
+  const cron = new CronJobs({ home, clock, work: async () => work, report: (problem) => t.diagnostic(problem) });
+  Object.assign(cron, { file: fileOf(world, new Life()) });
+  const slots = new Slots(world);
+  let edits = 0;
   let pid = 0;
-  const start = () => processOf(world, clock, `nowhere:${++pid}:x`);
+  const start = () => processOf(world, `nowhere:${++pid}:x`);
   let present = start();
   let furthest = START;
   for (let day = 0; day < days; day++) {
@@ -228,8 +170,12 @@ test("50 jobs, years, kills anywhere, clocks that jump, days without power: no s
       if (fault < 3) present.life.left = pick(40); // killed somewhere in the next steps
       if (fault === 3) clock.ms += pick(3 * 24 * 60) * MINUTE; // without power
       if (fault === 4) clock.ms -= pick(20 * 60) * MINUTE; // somebody sets the clock
+      furthest = Math.max(furthest, clock.ms);
       const { scheduler, life } = present;
+      const editing = fault > 4 && fault < 11 ? edit(world, cron, pick, slots, furthest) : null;
+      if (editing) edits++;
       await Promise.race([scheduler.tick().then(() => scheduler.settled()), life.over]);
+      await editing;
       if (life.left !== null) {
         life.kill();
         await ticks();
@@ -240,16 +186,17 @@ test("50 jobs, years, kills anywhere, clocks that jump, days without power: no s
       clock.ms = Math.max(clock.ms + MINUTE, Math.min(next + pick(5) * MINUTE, end));
       furthest = Math.max(furthest, clock.ms);
     }
-    await read();
+    await slots.read();
     // A slot of the last days may still be waiting for its look.
-    if (day % 10 === 9) check(Math.min(clock.ms, furthest) - 2 * DAY);
+    if (day % 10 === 9) slots.check(Math.min(clock.ms, furthest) - 2 * DAY);
   }
+  const { doubled, unexplained, seen, problems } = slots;
+  for (const problem of problems.slice(0, 20)) t.diagnostic(`unexplained: ${problem}`);
   t.diagnostic(
-    `${days} days, ${slots} slots of ${world.jobs.length} jobs: ${doubled} doubled, ${unexplained} unexplained gaps, ${pid - 1} kills`,
+    `${days} days, ${seen} slots of ${world.jobs.length} jobs, ${edits} edits: ${doubled} doubled, ${unexplained} unexplained gaps, ${pid - 1} kills`,
   );
-  assert.equal(doubled, 0);
-  assert.equal(unexplained, 0);
-  assert.ok(slots > days * 20);
+  assert.deepEqual([doubled, unexplained], [0, 0]);
+  assert.ok(seen > days * 20 && edits > days);
 });
 
 /** As `abandonedRuns` does for a process of this machine that has ended; this one lives on in the test. */
@@ -259,16 +206,7 @@ async function goneFor(work: WorkStore, holder: string): Promise<void> {
 }
 
 test("a slot that is due is decided the same way by two processes, and only one of them runs it", async (t) => {
-  const clock = manualClock(START);
-  const store = await openSessionStore({
-    path: ":memory:",
-    inMemory: true,
-    journalMode: "auto",
-    log: recordedLog(),
-    clock,
-  });
-  t.after(() => store.close());
-  const work = await store.work();
+  const work = await (await memoryStore(t, manualClock(START))).work();
   const job = { ...jobAt(0, START), next_run_at: new Date(START + MINUTE).toISOString() };
   const moment = { now: START + 2 * MINUTE, zone: Zone.named("UTC"), missedRun: "once" as const };
   const [one, two] = [decide(job, moment, { isRunning: false }), decide(job, moment, { isRunning: false })];
@@ -280,20 +218,21 @@ test("a slot that is due is decided the same way by two processes, and only one 
   assert.equal(claims.filter((id) => id !== null).length, 1);
 });
 
-test("1,000 jobs that are due in one minute start in order and never keep the process from other work for long", async () => {
+test("1,000 jobs that are due in one minute start in order, eight at a time, and leave the process to others in between", async (t) => {
   const clock = manualClock(START);
-  const store = await openSessionStore({
-    path: ":memory:",
-    inMemory: true,
-    journalMode: "auto",
-    log: recordedLog(),
-    clock,
-  });
-  const work = await store.work();
+  const work = await (await memoryStore(t, clock)).work();
   const due = (index: number) => new Date(START - 60_000 + index * 50).toISOString();
   const jobs = Array.from({ length: 1000 }, (_, index) => ({ ...jobAt(0, START), next_run_at: due(index) }));
-  const world: World = { jobs: [...jobs].reverse(), work, ran: new Map() };
-  const { scheduler } = processOf(world, clock, "nowhere:1:x");
+  const world = worldOf([...jobs].reverse(), work, clock);
+  let running = 0;
+  let most = 0;
+  const { scheduler } = processOf(world, "nowhere:1:x", {
+    async work() {
+      most = Math.max(most, ++running);
+      await ticks();
+      running--;
+    },
+  });
   let turns = 0;
   let isOver = false;
   const chat = (async () => {
@@ -310,6 +249,6 @@ test("1,000 jobs that are due in one minute start in order and never keep the pr
     [...world.ran.keys()].map((key) => key.split(" ")[0]),
     jobs.map(({ id }) => id),
   );
+  assert.equal(most, 8);
   assert.ok(turns > 100, `the event loop came around ${turns} times`);
-  await store.close();
 });

@@ -1,10 +1,9 @@
 import assert from "node:assert/strict";
 import { readdir, readFile } from "node:fs/promises";
 import { type TestContext, test } from "node:test";
-import { manualClock, recordedLog } from "../../test/support/session-store.ts";
+import { manualClock, memoryStore } from "../../test/support/session-store.ts";
 import { tempHome } from "../../test/support/temp-home.ts";
 import { openHome } from "../home/open.ts";
-import { openSessionStore } from "../sessions/open.ts";
 import { CronJobs } from "./manage.ts";
 
 const NOW = Date.parse("2026-11-18T12:00:00Z");
@@ -22,15 +21,8 @@ async function world(t: TestContext, jobs?: unknown) {
     env: { HERMES_HOME: home.dir, HOME: home.osHome },
   });
   const clock = manualClock(NOW);
-  const store = await openSessionStore({
-    path: ":memory:",
-    inMemory: true,
-    journalMode: "auto",
-    log: recordedLog(),
-    clock,
-  });
+  const store = await memoryStore(t, clock);
   t.after(async () => {
-    await store.close();
     await opened.close();
     await home[Symbol.asyncDispose]();
   });
@@ -65,6 +57,40 @@ test("what a pause and a changed schedule pass over is written down with its rea
   );
   const { skipped, jobs } = await cron.status();
   assert.deepEqual([skipped.length, jobs.enabled], [2, 1]);
+});
+
+test("what passed while a job was paused is written down when its schedule is changed too", async (t) => {
+  const { cron, clock, work } = await world(t);
+  const { job_id: id } = await cron.create({ schedule: "0 * * * *", prompt: "x" }, null);
+  await cron.pause(id, "holidays");
+  clock.ms += 2 * HOUR;
+  await cron.update(id, { schedule: "every day at 9" });
+  const [row] = await work.jobRuns({ jobId: id });
+  assert.deepEqual([row?.reason, row?.error], ["paused", "holidays; 2 slots from 2026-11-18T13:00:00Z"]);
+  assert.equal((await cron.find(id)).state, "paused");
+});
+
+test("resuming a job that is not paused leaves what is due", async (t) => {
+  const { cron, clock, work } = await world(t);
+  const { job_id: id, next_run_at: due } = await cron.create({ schedule: "0 * * * *", prompt: "x" }, null);
+  clock.ms += 2 * HOUR;
+  assert.equal((await cron.resume(id)).next_run_at, due);
+  assert.deepEqual(await work.jobRuns({ jobId: id }), []);
+});
+
+test("a job for another profile, and one that asks a model nowhere, is refused with what to do", async (t) => {
+  const { cron } = await world(t);
+  const job = { schedule: "every 1h", prompt: "x" };
+  await assert.rejects(cron.create({ ...job, profile: "work" }, null), /schedule it there: hermes -p work cron add/);
+  await assert.rejects(cron.create({ ...job, base_url: "ftp://x" }, null), /"ftp:\/\/x" is not a URL/);
+  assert.ok((await cron.create({ ...job, profile: "default", base_url: "http://127.0.0.1:9/v1" }, null)).success);
+});
+
+test("a name is one line that drives no terminal, wherever it came from", async (t) => {
+  const schedule = { kind: "interval", minutes: 30, display: "every 30m" };
+  const { cron } = await world(t, { jobs: [{ id: "abc", name: "a\u001b[2J\n✓ forged", prompt: "x", schedule }] });
+  assert.equal((await cron.list())[0]?.name, "a ✓ forged");
+  assert.equal((await cron.create({ schedule: "every 2h", prompt: "x", name: "b\r\nc\u202e" }, null)).name, "b c");
 });
 
 test("a file of the original is used as it is: unknown fields stay, its claims are cleared, what is no job stays too", async (t) => {

@@ -71,3 +71,11 @@ export async function temporaryStore(t: TestContext, options: Partial<OpenStoreO
   t.after(() => store.close());
   return { store, path, folder, clock, log };
 }
+
+/** One that is nowhere but in memory. */
+export async function memoryStore(t: TestContext, clock: Clock): Promise<SessionStore> {
+  const options = { path: ":memory:", inMemory: true, journalMode: "auto", log: recordedLog(), clock } as const;
+  const store = await openSessionStore(options);
+  t.after(() => store.close());
+  return store;
+}
