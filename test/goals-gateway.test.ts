@@ -1,5 +1,7 @@
 // Standing goals in chats, through the real gateway: reached, exhausted, stopped, cleared, and over a `kill -9` at any moment.
 import assert from "node:assert/strict";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { lastSaid, ModelServer, type RunningGateway, startGateway, until } from "./support/gateway-rig.ts";
 import type { RecordedRequest, Reply } from "./support/model-server/script.ts";
@@ -8,6 +10,8 @@ import { PaperServer } from "./support/platforms/paper-server.ts";
 import type { TempHome } from "./support/temp-home.ts";
 
 const isJudge = ({ body }: RecordedRequest) => String(body.messages[0]?.content).startsWith("You judge whether");
+const firstSaid = ({ body }: RecordedRequest) =>
+  String(body.messages.find(({ role }: { role: string }) => role === "user")?.content);
 const verdict = (word: string, reason: string) => ({ text: JSON.stringify({ verdict: word, reason }) });
 
 describe("a goal in a chat", () => {
@@ -16,7 +20,9 @@ describe("a goal in a chat", () => {
   let home: TempHome;
   let gateway: RunningGateway;
   /** What the judge says to the nth question about a goal that has this word in it. */
-  const judges = new Map<string, (asked: number) => Reply | Promise<Reply>>();
+  const judges = new Map<string, (asked: number, request: RecordedRequest) => Reply | Promise<Reply>>();
+  /** How the agent works on a goal that begins with this word; else it says that it did. */
+  const works = new Map<string, (request: RecordedRequest) => Reply>();
   const asked = new Map<string, number>();
 
   before(async () => {
@@ -27,12 +33,14 @@ describe("a goal in a chat", () => {
         const goal = /Goal:\n(\w+)/.exec(String(request.body.messages[1]?.content))?.[1] ?? "";
         const count = (asked.get(goal) ?? 0) + 1;
         asked.set(goal, count);
-        return judges.get(goal)?.(count) ?? verdict("continue", "not yet");
+        return judges.get(goal)?.(count, request) ?? verdict("continue", "not yet");
       }
       if (!request.body.tools?.length) return { text: "A title" };
-      return { text: `worked on: ${lastSaid(request).split("\n")[0]}` };
+      const [, goal = ""] = /(?:^|Goal: )(\w+)/m.exec(firstSaid(request)) ?? [];
+      return works.get(goal)?.(request) ?? { text: `worked on: ${lastSaid(request).split("\n")[0]}` };
     });
-    home = await paperHome(model, paper, { env: { PAPER_ALLOW_ALL_USERS: "true" } });
+    const config = "goals: {max_usd: 0.05}\n";
+    home = await paperHome(model, paper, { env: { PAPER_ALLOW_ALL_USERS: "true" }, config });
     gateway = await startGateway(home);
   });
   after(async () => {
@@ -167,5 +175,54 @@ describe("a goal in a chat", () => {
     await told("gus", "✓ Goal achieved: bread");
     assert.deepEqual(continuations("gus"), ["answered"]);
     assert.equal(paper.textsOf("gus").filter((text) => text.includes("the wait is over")).length, 1);
+  });
+
+  test("is paused when its money is spent, and says which setting holds it", async () => {
+    works.set("shop", () => ({ text: "bought one", usage: { input: 10, output: 5, cost: 0.03 } }));
+    paper.say("hal", "/goal shop for a hat");
+    await told("hal", /⏸ Goal paused — 2\/20 turns used\. .*goals\.max_usd/);
+    paper.say("hal", "/goal");
+    await told("hal", /⏸ Goal paused, .*2\/20 turns.*\$0\.06/);
+    assert.deepEqual(continuations("hal"), ["answered"]);
+    assert.equal(paper.textsOf("hal").filter((text) => text.startsWith("bought one")).length, 2, "no third was paid");
+  });
+
+  const waitForProcess = (goal: string, command: string, watch?: string) => {
+    works.set(goal, ({ body }) =>
+      body.messages.at(-1).role === "tool" || body.messages.length > 3
+        ? { text: "started it" }
+        : {
+            toolCalls: [
+              {
+                name: "terminal",
+                arguments: { command, background: true, ...(watch ? { watch_patterns: [watch] } : {}) },
+              },
+            ],
+          },
+    );
+    judges.set(goal, (count, { body }) => {
+      const [id] = /\bproc_\w+/.exec(JSON.stringify(body.messages)) ?? [];
+      if (count > 1 || !id) return verdict("done", `${goal} is over`);
+      return { text: JSON.stringify({ verdict: "wait", reason: "it runs", wait_on_session: id }) };
+    });
+  };
+
+  test("that waits for a background process is woken once when it ends", async () => {
+    waitForProcess("compile", "until [ -e compiled ]; do sleep 0.1; done");
+    paper.say("ida", "/goal compile the tool");
+    await told("ida", /⏳ Goal parked until proc_\w+ ends/);
+    await writeFile(join(home.project, "compiled"), "");
+    await told("ida", "✓ Goal achieved: compile is over");
+    assert.deepEqual(continuations("ida"), ["answered"]);
+    assert.equal(paper.textsOf("ida").filter((text) => text.includes("the wait is over")).length, 1);
+  });
+
+  test("that waits for a line of a process is woken when the line is there, while the process goes on", async () => {
+    waitForProcess("serve", "until [ -e bound ]; do sleep 0.1; done; echo listening; sleep 300", "listening");
+    paper.say("jon", "/goal serve the page");
+    await told("jon", /⏳ Goal parked until proc_\w+ /);
+    await writeFile(join(home.project, "bound"), "");
+    await told("jon", "✓ Goal achieved: serve is over");
+    assert.ok(continuations("jon").length <= 1);
   });
 });

@@ -49,6 +49,7 @@ function renderChat(model: string, answer: Answer, usage: ScriptedUsage | null, 
     total_tokens: usage.input + (usage.cacheRead ?? 0) + (usage.cacheWrite ?? 0) + usage.output,
     prompt_tokens_details: { cached_tokens: usage.cacheRead ?? 0 },
     completion_tokens_details: { reasoning_tokens: usage.reasoning ?? 0 },
+    ...(usage.cost === undefined ? {} : { cost: usage.cost }),
   };
   const size = answer.chunk ?? 5;
   const body = [

@@ -14,6 +14,8 @@ export interface ScriptedUsage {
   readonly cacheRead?: number;
   readonly cacheWrite?: number;
   readonly reasoning?: number;
+  /** What the server says that the call cost, in dollars. */
+  readonly cost?: number;
 }
 
 /** A normal answer. */
