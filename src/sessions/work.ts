@@ -178,6 +178,37 @@ export interface JobRunEnd {
   readonly reason?: SkipReason;
 }
 
+// Runs of the API.
+
+type ApiRunStatus = "queued" | "running" | "waiting_for_approval" | "stopping" | "completed" | "failed" | "cancelled";
+
+export interface NewApiRun {
+  readonly id: string;
+  readonly sessionId: string;
+  readonly holder: string;
+  readonly model: string | null;
+}
+
+/** One run. Times are Unix seconds by the store's clock. */
+export interface ApiRun extends NewApiRun {
+  readonly status: ApiRunStatus;
+  readonly output: string | null;
+  readonly usage: unknown;
+  readonly error: string | null;
+  readonly createdAt: number;
+  readonly updatedAt: number;
+  readonly endedAt: number | null;
+}
+
+/** What is new of a run; an end (`completed`, `failed`, `cancelled`) is final. */
+export type ApiRunChange = Partial<Pick<ApiRun, "status" | "sessionId" | "output" | "usage" | "error">>;
+
+/** Ids grow within a run. */
+export interface ApiRunEvent {
+  readonly id: number;
+  readonly event: Readonly<Record<string, unknown>>;
+}
+
 /** A value of the file (`SessionStore.setMeta`), and what follows from it in a chat. */
 export interface Consequences {
   readonly meta: { readonly key: string; readonly value: string; readonly expected: string | null };
@@ -316,6 +347,17 @@ export interface WorkStore {
     readonly limit?: number;
   }): Promise<readonly JobRun[]>;
 
+  startApiRun(run: NewApiRun): Promise<ApiRun>;
+  /** Events of a run, and where it stands: one step. False, and nothing stored, when it has ended or is unknown. */
+  noteApiRun(id: string, events: readonly ApiRunEvent[], change?: ApiRunChange): Promise<boolean>;
+  /** Events whose content went into a later one. */
+  dropApiRunEvents(id: string, ids: readonly number[]): Promise<void>;
+  apiRun(id: string): Promise<ApiRun | null>;
+  /** Those behind an id, in order. */
+  apiRunEvents(id: string, after: number): Promise<readonly ApiRunEvent[]>;
+  /** Ends the runs of processes that are gone as `failed`, with an event that says so; answers with their ids. */
+  failAbandonedApiRuns(): Promise<readonly string[]>;
+
   note(kind: ChangeKind, sessionKey: string | null, ref: string): Promise<void>;
   /** Oldest first. */
   changes(sinceId: number, options?: { readonly limit?: number }): Promise<readonly Change[]>;
@@ -324,6 +366,9 @@ export interface WorkStore {
   /** Zeros where nothing was ever stored, also in a file that cannot be written. */
   counts(): Promise<WorkCounts>;
   deadLetters(options?: { readonly limit?: number }): Promise<readonly OutboxRow[]>;
-  /** Forgets what ended long ago: inbox and outbox rows after 7 days, dead ones after 30, controls after one, changes beyond 10,000, runs beyond 1,000. */
+  /**
+   * Forgets what ended long ago: inbox and outbox rows after 7 days, dead ones after 30, controls after one, changes beyond 10,000, runs of
+   * jobs beyond 1,000, runs of the API an hour after their end.
+   */
   sweep(): Promise<void>;
 }

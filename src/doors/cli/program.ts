@@ -42,6 +42,11 @@ interface Subcommand {
 export const SUBCOMMANDS: readonly Subcommand[] = [
   { name: "acp", summary: "serve editors over the Agent Client Protocol", load: () => import("../acp/cli.ts") },
   {
+    name: "api",
+    summary: "serve the agent over an OpenAI-compatible HTTP API",
+    load: () => import("../gateway/platforms/api_server/cli.ts"),
+  },
+  {
     name: "approvals",
     summary: "list and answer pending approvals; test a command",
     load: async () => ({ define: (await import("./safety.ts")).defineApprovals }),

@@ -1,7 +1,9 @@
 // What a platform owes the gateway, and what it is handed. A platform is a folder in platforms/ whose entry.ts exports one `PlatformEntry`;
 // nothing outside its folder knows its name.
 import type { Logger } from "../../home/log.ts";
+import type { OpenHome } from "../../home/open.ts";
 import type { Clock } from "../../kit/clock.ts";
+import type { SessionStore } from "../../sessions/store.ts";
 import type { ChatSource } from "./chat.ts";
 
 type MessageType = "text" | "location" | "photo" | "video" | "audio" | "voice" | "document" | "sticker" | "command";
@@ -240,6 +242,8 @@ export interface AdapterHost {
    * home, where `hermes gateway setup` installs it; rejects with a `PlatformError` that says so when it is in neither.
    */
   package<T>(name: string, load: () => Promise<T>): Promise<T>;
+  /** For a platform that holds conversations itself, as the API server does: what an agent is opened with. Absent: no agent runs here. */
+  readonly program?: { readonly home: OpenHome; readonly store: SessionStore; readonly cwd: string };
   /** The connection is lost; the gateway opens a new adapter after a while. */
   lost(error: PlatformError): void;
 }
@@ -301,6 +305,10 @@ export interface PlatformEntry {
   readonly hasSubject?: boolean;
   /** It is called and calls nobody: the console names the address alone. */
   readonly listensOnly?: boolean;
+  /** Its port is all that it holds: no lock on this machine, the system itself gives a port to one process. */
+  readonly ownsPort?: boolean;
+  /** What people should know of the settings it is about to start with, a line each. */
+  warnings?(option: AdapterHost["option"]): readonly string[];
   /** Its own transport says who writes: signatures, keys. */
   readonly trustsTransport?: boolean;
   /** What is written in a message is a stranger's word, not the user's: a payload. */

@@ -260,7 +260,7 @@ class Gateway {
   // --- platforms
 
   #openLinks(): void {
-    const { home, clock, out } = this.#run;
+    const { home, clock, out, store, cwd } = this.#run;
     const log = home.log.child("gateway");
     const holder = newHolder();
     for (const entry of this.#entries.values()) {
@@ -270,10 +270,12 @@ class Gateway {
       if (identity === null) continue;
       const unknown = this.#settings.unknownOptions(entry);
       if (unknown.length > 0) this.#warnings.push(`config.yaml: nobody reads ${unknown.join(", ")}`);
+      this.#warnings.push(...(entry.warnings?.(this.#settings.option(entry.name)) ?? []));
       const link = new Link({
         ...{ entry, identity, settings: this.#settings, work: this.#work, clock, log, holder },
-        host: (account) => this.#inbound.hostFor(entry, account),
+        host: (account) => ({ ...this.#inbound.hostFor(entry, account), program: { home, store, cwd } }),
         lock: async () => {
+          if (entry.ownsPort) return { release: async () => undefined };
           const lock = await lockBot(entry.name, identity, { stateDir: stateDirOf(home), home: home.paths.dir });
           return lock.type === "taken" ? lock : { heldBy: lock.by };
         },

@@ -1,9 +1,8 @@
 // A small HTTP server for platforms that call us. Bodies are read whole and within a limit before anybody looks at them.
-import { createHash, timingSafeEqual } from "node:crypto";
+import { timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders, IncomingMessage, Server, ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import type { Logger } from "../../home/log.ts";
-import { codeOf, messageOf } from "../../kit/errors.ts";
+import { CallerGoneError, closeServer, drained, listenOn, NotListeningError, readWithin } from "../http.ts";
 import { PlatformError } from "./contract.ts";
 
 export interface HttpCall {
@@ -43,14 +42,12 @@ export interface Listener {
 
 const BODY_MS = 30_000;
 const LOOK_MS = 5_000;
-const DRAIN_MS = 2_000;
-const CLOSE_MS = 2_000;
 const MAX_BYTES = 1_048_576;
 
 /** Rejects with a `PlatformError` when the port is taken or the address is not ours. */
 export async function listen(options: ListenOptions): Promise<Listener> {
   const { createServer } = process.getBuiltinModule("node:http");
-  const { host, port, setting, log } = options;
+  const { port, log } = options;
   const limits = { requestTimeout: BODY_MS, connectionsCheckingInterval: LOOK_MS };
   const server: Server = createServer(limits, (request, response) => {
     answer(request, options)
@@ -58,24 +55,12 @@ export async function listen(options: ListenOptions): Promise<Listener> {
       .then((reply) => reply && write(request, response, reply, { isLast: !server.listening }))
       .catch((error: unknown) => log.debug("a reply could not be written", error));
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", (error) => reject(notListening(error, host, port, setting)));
-    server.listen(port, host, resolve);
+  const url = await listenOn(server, options).catch((error: unknown) => {
+    if (!(error instanceof NotListeningError)) throw error;
+    throw new PlatformError(error.code, error.message, { retryable: error.retryable, cause: error });
   });
   server.on("error", (error) => log.error(`the server on port ${port} failed`, error));
-  const { port: real } = server.address() as AddressInfo; // it listens on a port
-  return {
-    url: `http://${host.includes(":") ? `[${host}]` : host}:${real}`,
-    close: () =>
-      new Promise((resolve) => {
-        const late = setTimeout(() => server.closeAllConnections(), CLOSE_MS);
-        server.close(() => {
-          clearTimeout(late);
-          resolve();
-        });
-        server.closeIdleConnections();
-      }),
-  };
+  return { url, close: () => closeServer(server) };
 }
 
 async function answer(request: IncomingMessage, options: ListenOptions): Promise<HttpReply> {
@@ -86,30 +71,11 @@ async function answer(request: IncomingMessage, options: ListenOptions): Promise
   const early = (await options.early?.(head)) ?? null;
   if (early !== null) return early;
   const max = options.maxBytes ?? MAX_BYTES;
-  if (Number(request.headers["content-length"] ?? 0) > max) return tooLarge(max);
   const body = await readWithin(request, max);
   return body === null ? tooLarge(max) : options.handle({ ...head, body });
 }
 
 const tooLarge = (max: number): HttpReply => ({ status: 413, body: { error: `the body is larger than ${max} bytes` } });
-
-/** Null when there is more of it. By hand: leaving a loop over the request closes its connection, and the reply with it. */
-function readWithin(request: IncomingMessage, max: number): Promise<Buffer | null> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let size = 0;
-    request.on("data", (chunk: Buffer) => {
-      size += chunk.length;
-      if (size <= max) chunks.push(chunk);
-      else resolve(null);
-    });
-    request.once("end", () => resolve(Buffer.concat(chunks)));
-    request.once("error", reject);
-    request.once("close", () => reject(new CallerGoneError("the caller is gone")));
-  });
-}
-
-class CallerGoneError extends Error {}
 
 /** Null: nobody is there to be answered. */
 function failed(error: unknown, request: IncomingMessage, log: Logger): HttpReply | null {
@@ -138,47 +104,10 @@ async function write(
   response.end();
 }
 
-function drained(request: IncomingMessage): Promise<void> {
-  return new Promise((resolve) => {
-    const late = setTimeout(resolve, DRAIN_MS);
-    const done = () => {
-      clearTimeout(late);
-      resolve();
-    };
-    request.once("end", done).once("close", done).once("error", done);
-    request.resume();
-  });
-}
-
-function notListening(error: Error, host: string, port: number, setting: string): PlatformError {
-  const code = codeOf(error);
-  if (code === "EADDRINUSE")
-    return new PlatformError("port_taken", `port ${port} on ${host} is taken; choose another with ${setting}`, {
-      retryable: true,
-      cause: error,
-    });
-  return new PlatformError("not_listening", `cannot listen on ${host}:${port} (${setting}): ${messageOf(error)}`, {
-    retryable: code !== "EACCES" && code !== "EADDRNOTAVAIL",
-    cause: error,
-  });
-}
-
 // What a caller proves itself with. Nothing of it shows in the time that the comparison takes.
 
 /** A signature in hex digits. */
 export function sameHex(given: string, expected: Uint8Array): boolean {
   const bytes = /^(?:[0-9a-f]{2}){1,64}$/i.test(given) ? Buffer.from(given, "hex") : Buffer.alloc(0);
   return bytes.length === expected.length && timingSafeEqual(bytes, expected);
-}
-
-/** By their hashes: neither the text nor its length shows in the time it takes. */
-export function sameSecret(given: string, expected: string): boolean {
-  const hash = (text: string) => createHash("sha256").update(text).digest();
-  return timingSafeEqual(hash(given), hash(expected));
-}
-
-/** One header as text; empty when it did not come. */
-export function headerOf(headers: IncomingHttpHeaders, name: string): string {
-  const value = headers[name];
-  return (Array.isArray(value) ? value.join(", ") : (value ?? "")).trim();
 }

@@ -67,7 +67,7 @@ test("a platform that nobody has is named when it is enabled, and only then", ()
   settingsOf(
     { "config.yaml": "platforms: {ntfy: {enabled: true}, teams: {enabled: false}, api_server: {enabled: true}}\n" },
     (settings) =>
-      assert.deepEqual(settings.unknownPlatforms([]), [
+      assert.deepEqual(settings.unknownPlatforms(["api_server"]), [
         "ntfy is enabled, but there is no such platform here; a plugin can add one",
       ]),
   ));

@@ -200,7 +200,7 @@ const GONE: Readonly<Record<string, string>> = {
   whatsapp:
     "its bridge is not part of this version. Use WhatsApp's Cloud API (hermes gateway setup whatsapp_cloud), or a plugin that brings the bridge",
 };
-const SERVED_ELSEWHERE: ReadonlySet<string> = new Set(["api_server", "local"]);
+const SERVED_ELSEWHERE: ReadonlySet<string> = new Set(["local"]);
 const variableOf = (name: string) => `${name.toUpperCase()}_ENABLED`;
 
 /** Keys of a platform itself; the others of a block are options. */

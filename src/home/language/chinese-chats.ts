@@ -147,6 +147,15 @@ const COMMAND_LINE = {
 } as const;
 
 const WEBHOOKS = {
+  "port {port} on {host} is taken; choose another with {setting}":
+    "{host} 的端口 {port} 已被占用；请用 {setting} 换一个",
+  "cannot listen on {address} ({setting}): {why}": "无法监听 {address}（{setting}）：{why}",
+  "serve the agent over an OpenAI-compatible HTTP API": "通过兼容 OpenAI 的 HTTP API 提供 agent",
+  "serve the agent over an OpenAI-compatible HTTP API until Ctrl+C, without a gateway":
+    "通过兼容 OpenAI 的 HTTP API 提供 agent，直到按 Ctrl+C，不需要网关",
+  "address to listen on (API_SERVER_HOST, 127.0.0.1)": "监听的地址（API_SERVER_HOST，127.0.0.1）",
+  "port to listen on; 0 = any free one (API_SERVER_PORT, 8642)":
+    "监听的端口；0 = 任意空闲端口（API_SERVER_PORT，8642）",
   "let other programs start a turn: add, list and test webhook routes":
     "让其他程序发起一轮：添加、列出和测试 webhook 路由",
   "let other programs start a turn: each route is an address that they call":

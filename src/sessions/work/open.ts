@@ -4,6 +4,16 @@ import type { StoreCore } from "../core.ts";
 import { databaseNow } from "../lanes.ts";
 import type { Change, WorkCounts, WorkStore } from "../work.ts";
 import {
+  API_RUN_TABLES,
+  apiRun,
+  apiRunEvents,
+  dropApiRunEvents,
+  failAbandonedApiRuns,
+  noteApiRun,
+  startApiRun,
+  sweepApiRuns,
+} from "./api-runs.ts";
+import {
   acceptEvents,
   addControl,
   beginTurn,
@@ -56,6 +66,7 @@ const TABLES = [
      created_at REAL NOT NULL, taken_at REAL)`,
   `CREATE TABLE IF NOT EXISTS changes (id INTEGER PRIMARY KEY AUTOINCREMENT, at REAL NOT NULL, kind TEXT NOT NULL, session_key TEXT, ref TEXT NOT NULL)`,
   ...RUN_TABLES,
+  ...API_RUN_TABLES,
 ];
 
 const REMEMBERED_IDS = 1000;
@@ -132,6 +143,12 @@ export async function openSqliteWork(core: StoreCore): Promise<WorkStore> {
           limit,
         );
       }),
+    startApiRun: (run) => write(() => startApiRun(core, run)),
+    noteApiRun: (id, events, change) => write(() => noteApiRun(core, id, events, change)),
+    dropApiRunEvents: (id, ids) => write(() => dropApiRunEvents(core, id, ids)),
+    apiRun: (id) => read(() => apiRun(core, id)),
+    apiRunEvents: (id, after) => read(() => apiRunEvents(core, id, after)),
+    failAbandonedApiRuns: () => write(() => failAbandonedApiRuns(core)),
     note: (kind, sessionKey, ref) => write(() => noteChange(core, kind, sessionKey, ref)),
     changes: (sinceId, options) => read(() => changesSince(core, sinceId, options?.limit)),
     lastChange: () => read(() => core.db.get<{ id: number | null }>("SELECT MAX(id) AS id FROM changes")?.id ?? 0),
@@ -199,6 +216,7 @@ function sweep(core: StoreCore): void {
   );
   core.db.run("DELETE FROM controls WHERE taken_at IS NOT NULL AND taken_at < ?", now - DAY);
   sweepRuns(core);
+  sweepApiRuns(core);
   core.db.run("DELETE FROM changes WHERE id <= (SELECT MAX(id) FROM changes) - ?", KEPT_CHANGES);
 }
 

@@ -1,10 +1,11 @@
 // Takes deliveries: checks them in a fixed order, stores them, and only then says that they were accepted.
 import { asText, type Json } from "../../../../kit/json.ts";
+import { headerOf, isLoopbackHost } from "../../../http.ts";
 import type { AdapterHost, ChatMessage, ChatTarget, PlatformAdapter, SendOptions, SendResult } from "../../contract.ts";
-import { type HttpCall, type HttpReply, headerOf, type Listener, listen } from "../../listener.ts";
+import { type HttpCall, type HttpReply, type Listener, listen } from "../../listener.ts";
 import { trimmedUrl } from "../../web-calls.ts";
 import { deliveryIdOf, eventOf, fill, parsePayload, passes, promptFor } from "./payload.ts";
-import { addressOf, exposure, isLoopbackHost, NO_AUTH, type Route } from "./routes.ts";
+import { addressOf, exposure, NO_AUTH, type Route } from "./routes.ts";
 import { type Verdict, verifySignature } from "./signatures.ts";
 import { Routes, SUBSCRIPTIONS } from "./subscriptions.ts";
 import { comment, type Destination, destinationOf, findComment, type Github, parseOwnTarget } from "./targets.ts";

@@ -1,9 +1,10 @@
 // Webhooks: other programs call us, each delivery is a conversation of its own.
 import { asRecord, isRecord } from "../../../../kit/json.ts";
+import { isLoopbackHost } from "../../../http.ts";
 import type { PlatformEntry } from "../../contract.ts";
 import { isYes } from "../../groups.ts";
 import { addressProblem } from "../../web-calls.ts";
-import { addressOf, configuredRoutes, exposure, isLoopbackHost } from "./routes.ts";
+import { addressOf, configuredRoutes, exposure } from "./routes.ts";
 import { parseOwnTarget } from "./targets.ts";
 
 export const entry: PlatformEntry = {

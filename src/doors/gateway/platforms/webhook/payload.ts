@@ -4,7 +4,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import { headUnits } from "../../../../kit/code-points.ts";
 import { asRecord, asText, isRecord, type Json, parseJson } from "../../../../kit/json.ts";
 import { disarm, fenced } from "../../../../prompt/fence.ts";
-import { headerOf } from "../../listener.ts";
+import { headerOf } from "../../../http.ts";
 
 const MAX_VALUE = 2000;
 const MAX_WHOLE = 4000;

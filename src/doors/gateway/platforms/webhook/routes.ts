@@ -1,5 +1,6 @@
 // A route, as the settings or a subscription have it. What is wrong with one is said where it is read, so that no delivery meets half a route.
 import { asRecord, asText, type Json } from "../../../../kit/json.ts";
+import { isLoopbackHost } from "../../../http.ts";
 import type { AdapterHost } from "../../contract.ts";
 import { isYes, listIn } from "../../groups.ts";
 import { type Filter, readFilters } from "./payload.ts";
@@ -72,8 +73,6 @@ function problemOf(route: Omit<Route, "problem">, row: Json, filters: unknown): 
     return 'deliver_only needs a target in "deliver", such as telegram or github_comment';
   return null;
 }
-
-export const isLoopbackHost = (host: string) => /^(?:localhost|127(?:\.\d{1,3}){3}|::1|\[::1\])$/i.test(host);
 
 export const commonSecret = (option: AdapterHost["option"]) => String(option("secret", "WEBHOOK_SECRET") ?? "").trim();
 

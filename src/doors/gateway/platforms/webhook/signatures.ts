@@ -1,7 +1,8 @@
 // Whether a delivery was signed with the secret of its route: over the bytes as they came, compared in constant time.
 import { createHash, createHmac } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
-import { headerOf, sameHex, sameSecret } from "../../listener.ts";
+import { headerOf, sameSecret } from "../../../http.ts";
+import { sameHex } from "../../listener.ts";
 
 /** `replayKey`: what is the same when the very same signed delivery comes again, where the signature covers a time. */
 export type Verdict =

@@ -4,6 +4,7 @@ import { openAsBlob } from "node:fs";
 import { within } from "../../../../kit/clock.ts";
 import { messageOf } from "../../../../kit/errors.ts";
 import { asList, asRecord, asText, type Json, parseJson } from "../../../../kit/json.ts";
+import { headerOf, sameSecret } from "../../../http.ts";
 import {
   type AdapterHost,
   type ChatMessage,
@@ -17,7 +18,7 @@ import {
   type SendResult,
 } from "../../contract.ts";
 import { channelSettings } from "../../groups.ts";
-import { type HttpCall, type HttpReply, headerOf, type Listener, listen, sameHex, sameSecret } from "../../listener.ts";
+import { type HttpCall, type HttpReply, type Listener, listen, sameHex } from "../../listener.ts";
 import { CallFailedError, callWeb, trimmedUrl, type WebReply } from "../../web-calls.ts";
 import { whatsappText } from "./format.ts";
 import { type Incoming, type Report, readCall } from "./incoming.ts";

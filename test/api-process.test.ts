@@ -1,0 +1,107 @@
+// The API server as its user starts it: alone, and with the gateway.
+import assert from "node:assert/strict";
+import type { AddressInfo } from "node:net";
+import { createServer } from "node:net";
+import { after, before, describe, test } from "node:test";
+import { gatewayHome, ModelServer, startGateway, until } from "./support/gateway-rig.ts";
+import { runHermes, startHermes } from "./support/run-hermes.ts";
+import { modelConfig, type TempHome, tempHome } from "./support/temp-home.ts";
+
+const KEY = "a-key-for-this-test";
+const LISTENS = /^\[API Server\] listening on (http:\/\/127\.0\.0\.1:\d+)$/m;
+
+let model: ModelServer;
+before(async () => {
+  model = await ModelServer.start();
+});
+after(() => model.close());
+
+const post = (url: string, body: unknown) =>
+  fetch(url, { method: "POST", headers: { authorization: `Bearer ${KEY}` }, body: JSON.stringify(body) });
+
+async function alone(home: TempHome) {
+  const child = startHermes(["api", "--port", "0"], { home, timeoutMs: 60_000 });
+  let printed = "";
+  child.stdout?.on("data", (text: string) => {
+    printed += text;
+  });
+  await until("it listens", () => LISTENS.test(printed));
+  const url = LISTENS.exec(printed)?.[1] ?? "";
+  return { url, child, printed: () => printed };
+}
+
+test("hermes api answers, is killed in the middle of a run, and tells of it after the next start", async () => {
+  await using home = await tempHome({ "config.yaml": modelConfig(model), ".env": `API_SERVER_KEY=${KEY}\n` });
+  model.clear().otherwise({ fault: "stall", after: 4, answer: { text: "half of an answer" } });
+  const first = await alone(home);
+  const started = await post(`${first.url}/v1/runs`, { input: "work" });
+  assert.equal(started.status, 202);
+  const { run_id: id } = (await started.json()) as { run_id: string };
+  const read = async (url: string) =>
+    (await fetch(`${url}/v1/runs/${id}`, { headers: { authorization: `Bearer ${KEY}` } })).json() as Promise<
+      Record<string, unknown>
+    >;
+  await until("text has come", async () => (await read(first.url)).last_event === "message.delta");
+  first.child.kill("SIGKILL");
+  await first.child.result;
+
+  model.clear();
+  const second = await alone(home);
+  const { status, error } = await read(second.url);
+  assert.deepEqual({ status, error }, { status: "failed", error: "interrupted by a restart" });
+  const events = await fetch(`${second.url}/v1/runs/${id}/events`, { headers: { authorization: `Bearer ${KEY}` } });
+  const text = await events.text();
+  assert.match(text, /^id: 1\ndata: \{"event":"message\.delta".*half/);
+  assert.match(text, /"event":"run\.failed".*interrupted by a restart"\}\n\n: stream closed\n\n$/);
+  assert.equal(
+    (await post(`${second.url}/v1/chat/completions`, { messages: [{ role: "user", content: "x" }] })).status,
+    200,
+  );
+  second.child.kill("SIGINT");
+  const { code, stdout } = await second.child.result;
+  assert.equal(code, 0);
+  assert.match(stdout, /\[API Server\] stopping: Ctrl\+C\n\[API Server\] stopped\n$/);
+});
+
+describe("a start that is refused says what to do", () => {
+  const cases: readonly [what: string, env: string, said: RegExp][] = [
+    ["no key off loopback", "API_SERVER_HOST=0.0.0.0\n", /no key is set.*set API_SERVER_KEY/],
+    ["a placeholder", "API_SERVER_HOST=0.0.0.0\nAPI_SERVER_KEY=change-me-local-dev\n", /is a placeholder/],
+    ["a port that is none", "API_SERVER_PORT=eighty\n", /API_SERVER_PORT is not a port: eighty/],
+  ];
+  for (const [what, env, said] of cases)
+    test(what, async () => {
+      await using home = await tempHome({ ".env": env });
+      const { code, stderr } = await runHermes(["api"], { home });
+      assert.equal(code, 1);
+      assert.match(stderr, said);
+    });
+
+  test("a port that is taken", async () => {
+    await using home = await tempHome();
+    const other = createServer();
+    await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));
+    const { port } = other.address() as AddressInfo;
+    const { code, stderr } = await runHermes(["api", "--port", String(port)], { home });
+    other.close();
+    assert.equal(code, 1);
+    assert.match(stderr, new RegExp(`port ${port} on 127\\.0\\.0\\.1 is taken; choose another with API_SERVER_PORT`));
+  });
+});
+
+test("the gateway serves the API too, and its status says where", async () => {
+  model.clear().otherwise({ text: "from the gateway" });
+  await using home = await gatewayHome(model, {
+    env: { API_SERVER_ENABLED: "true", API_SERVER_KEY: KEY, API_SERVER_PORT: "0" },
+  });
+  const gateway = await startGateway(home, { ready: /^\[Gateway\] ready: api_server$/ });
+  const url = LISTENS.exec(gateway.lines.join("\n"))?.[1] ?? "";
+  const answer = await post(`${url}/v1/chat/completions`, { messages: [{ role: "user", content: "hi" }] });
+  const { choices } = (await answer.json()) as { choices: { message: { content: string } }[] };
+  assert.equal(choices[0]?.message.content, "from the gateway");
+  const health = await fetch(`${url}/health/detailed`, { headers: { authorization: `Bearer ${KEY}` } });
+  const { status, gateway_state, platforms } = (await health.json()) as Record<string, unknown>;
+  assert.deepEqual([status, gateway_state], ["ok", "running"]);
+  assert.equal((platforms as { api_server: { listening: string } }).api_server.listening, url);
+  assert.equal((await gateway.stop()).code, 0);
+});
