@@ -130,7 +130,8 @@ async function simulation(t: TestContext) {
 
 /** What a person or the agent does to one of the jobs while they are looked at and run. */
 async function edit(world: World, cron: CronJobs, pick: (below: number) => number, slots: Slots, furthest: number) {
-  const job = world.jobs[pick(world.jobs.length)];
+  const due = world.jobs.filter(({ next_run_at: at }) => Date.parse(at ?? "") <= world.clock.now());
+  const [job] = pick(2) === 0 ? due : world.jobs.slice(pick(world.jobs.length));
   if (!job) return;
   const { id, enabled } = job;
   const what = pick(enabled ? 4 : 2);
@@ -172,7 +173,7 @@ test("50 jobs, years, kills anywhere, edits at any time, clocks that jump, days 
       if (fault === 4) clock.ms -= pick(20 * 60) * MINUTE; // somebody sets the clock
       furthest = Math.max(furthest, clock.ms);
       const { scheduler, life } = present;
-      const editing = fault > 4 && fault < 11 ? edit(world, cron, pick, slots, furthest) : null;
+      const editing = fault > 4 && fault < 25 ? edit(world, cron, pick, slots, furthest) : null;
       if (editing) edits++;
       await Promise.race([scheduler.tick().then(() => scheduler.settled()), life.over]);
       await editing;

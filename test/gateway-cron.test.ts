@@ -77,4 +77,45 @@ describe("scheduled jobs of a gateway", () => {
       await gateway.stop();
     }
   });
+
+  test("a thousand jobs that are due start in their order, four at a time, and a chat is answered meanwhile", async () => {
+    const MOST = 4;
+    await using crowded = await paperHome(model, paper, {
+      config: `cron: {tick_seconds: 1, max_parallel_jobs: ${MOST}}\n`,
+      env: { PAPER_ALLOW_ALL_USERS: "true" },
+    });
+    const due = Math.floor(Date.now() / 1000) * 1000 - 30_000;
+    const jobs = Array.from({ length: 1000 }, (_, at) => ({
+      ...{ id: `job${at}`, name: `job ${at}`, prompt: `Do piece ${at}.`, enabled: true, state: "scheduled" },
+      schedule: { kind: "interval", minutes: 600, display: "every 600m" },
+      next_run_at: new Date(due + at).toISOString(),
+    }));
+    await crowded.write("cron/jobs.json", JSON.stringify({ jobs: jobs.toReversed() }));
+    const held: (() => void)[] = [];
+    const begun: number[] = [];
+    answerTurns(model, async (request) => {
+      const piece = /Do piece (\d+)\.$/.exec(lastSaid(request))?.[1];
+      if (piece === undefined) return { text: `heard: ${lastSaid(request)}` };
+      begun.push(Number(piece));
+      await new Promise<void>((resolve) => held.push(resolve));
+      return { text: "[SILENT]" };
+    });
+    const gateway = await startGateway(crowded);
+    try {
+      for (let released = 0; released < 3 * MOST; released += MOST) {
+        await until("all places are taken", () => begun.length === released + MOST);
+        paper.say("carol", `round ${released}`);
+        await until("the chat is answered", () => said("carol").includes(`heard: round ${released}`));
+        assert.equal(begun.length, released + MOST, "no more than may");
+        for (const release of held.splice(0)) release();
+      }
+      assert.deepEqual(
+        begun.slice(0, 3 * MOST).toSorted((one, other) => one - other),
+        Array.from({ length: 3 * MOST }, (_, at) => at),
+      );
+    } finally {
+      await gateway.kill();
+      for (const release of held.splice(0)) release();
+    }
+  });
 });

@@ -70,6 +70,21 @@ test("what passed while a job was paused is written down when its schedule is ch
   assert.equal((await cron.find(id)).state, "paused");
 });
 
+test("what is due while a job is paused is written down, and a job for one time still runs when it is resumed in time", async (t) => {
+  const { cron, clock, work } = await world(t);
+  const { job_id: id } = await cron.create({ schedule: "every 1h", prompt: "x" }, null);
+  const { job_id: once, next_run_at: at } = await cron.create({ schedule: "1h", prompt: "x" }, null);
+  clock.ms += HOUR + 1000;
+  for (const job of [id, once]) await cron.pause(job, "holidays");
+  const noted = async () => (await work.jobRuns()).map(({ jobId, slot, reason }) => [jobId, slot, reason]);
+  assert.deepEqual(await noted(), [[id, "2026-11-18T13:00:00Z", "paused"]]);
+  assert.equal((await cron.resume(once)).next_run_at, at);
+  await cron.pause(once);
+  clock.ms += HOUR;
+  assert.equal((await cron.resume(once)).next_run_at, null);
+  assert.deepEqual((await noted())[0], [once, "2026-11-18T13:00:00Z", "paused"]);
+});
+
 test("resuming a job that is not paused leaves what is due", async (t) => {
   const { cron, clock, work } = await world(t);
   const { job_id: id, next_run_at: due } = await cron.create({ schedule: "0 * * * *", prompt: "x" }, null);

@@ -178,7 +178,6 @@ export class CronJobs {
   }
 
   async update(reference: string, fields: JobFields): Promise<JobAnswer> {
-    const { zone } = this.#moment;
     const updated = await this.#replace(reference, async (job) => {
       const changed: Job = { ...job, ...textsOf(fields) };
       const isMoved = fields.schedule !== undefined || fields.tz !== undefined;
@@ -197,7 +196,6 @@ export class CronJobs {
         completed: job.repeat.completed,
       };
       if (!isMoved) return { ...named, repeat };
-      await this.#note(job, job.enabled ? { reason: "missed", detail: "the schedule was changed" } : whyOff(job));
       const isOver = job.state === "completed" || job.state === "missed" || job.state === "error";
       const fresh: Job = {
         ...named,
@@ -205,7 +203,7 @@ export class CronJobs {
         ...(schedule.kind === "once" ? { last_run_at: null } : {}),
         ...(isOver ? { enabled: true, state: "scheduled" as const } : {}),
       };
-      return withNext(fresh, this.#plan(fresh), zone);
+      return this.#replan(job, fresh, { reason: "missed", detail: "the schedule was changed" });
     });
     return this.#answer(updated, `Job "${updated.name}" is updated.`);
   }
@@ -214,7 +212,8 @@ export class CronJobs {
     const { now, zone } = this.#moment;
     const job = await this.#replace(reference, (job) => {
       if (job.state === "completed") throw new JobError(`Job "${job.name}" is completed; there is nothing to pause.`);
-      return { ...job, enabled: false, state: "paused", paused_at: zone.iso(now), paused_reason: reason };
+      const off: Job = { ...job, enabled: false, state: "paused", paused_at: zone.iso(now), paused_reason: reason };
+      return this.#replan(job, off, { reason: "paused", detail: reason ?? "" });
     });
     return this.#answer(job, `Job "${job.name}" is paused.`);
   }
@@ -227,9 +226,11 @@ export class CronJobs {
         throw new JobError(
           `Job "${job.name}" is completed. To run it once more: hermes cron run ${job.id}; to schedule it again: hermes cron edit ${job.id} --schedule ...`,
         );
-      await this.#note(job, whyOff(job));
-      const fresh: Job = { ...job, enabled: true, state: "scheduled", paused_at: null, paused_reason: null };
-      return withNext(fresh, this.#plan(fresh), this.#moment.zone);
+      return this.#replan(
+        job,
+        { ...job, enabled: true, state: "scheduled", paused_at: null, paused_reason: null },
+        whyOff(job),
+      );
     });
     return this.#answer(resumed, `Job "${resumed.name}" is scheduled again.`);
   }
@@ -336,13 +337,20 @@ export class CronJobs {
     });
   }
 
-  /** The times that a change passes over, before it is made: a kill in between leaves no gap that nobody explains. */
-  async #note(job: Job, why: Pick<Skipped, "reason" | "detail">): Promise<void> {
-    const skipped = passedOver(job, this.#moment, why);
-    if (skipped === null) return;
+  /**
+   * The record with its next run planned anew. What that passes over is written down first: a kill in between leaves no gap that nobody
+   * explains. `why` is for a job that was on until now.
+   */
+  async #replan(job: Job, fresh: Job, why: Pick<Skipped, "reason" | "detail">): Promise<Job> {
+    const moment = this.#moment;
+    const planned = withNext(fresh, this.#plan(fresh), moment.zone);
+    const skipped = passedOver(job, moment, job.enabled ? why : whyOff(job));
+    // A job for one time that may still run is not passed over.
+    if (skipped === null || Date.parse(skipped.slot) === Date.parse(planned.next_run_at ?? "")) return planned;
     const { slot, reason, detail } = skipped;
     const work = await this.#options.work();
     await work.claimSlot({ jobId: job.id, slot, state: "skipped", reason, ...(detail ? { error: detail } : {}) });
+    return planned;
   }
 
   #schedule(text: string, tz: string | null | undefined): Schedule {
