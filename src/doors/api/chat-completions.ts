@@ -106,7 +106,14 @@ async function stream(
   const chunk = head(api, "chat.completion.chunk", model);
   const options = body.stream_options;
   const wantsUsageChunk = typeof options === "object" && options !== null && "include_usage" in options;
-  await writeStream(api, turn, out, { chunk, wantsUsageChunk });
+  try {
+    await writeStream(api, turn, out, { chunk, wantsUsageChunk });
+  } catch (error) {
+    // A stream that has begun says itself that it went wrong.
+    api.parts.home.log.child("api").error("a streamed answer failed", error);
+    await out.data({ ...chunk, choices: [{ index: 0, delta: {}, finish_reason: "error" }] });
+    await out.data("[DONE]");
+  }
   out.end();
   return undefined;
 }

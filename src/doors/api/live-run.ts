@@ -6,6 +6,8 @@ import { Questions } from "./questions.ts";
 /** Pieces of text that come closer together than this are one event. */
 const JOIN_MS = 50;
 const MOST_EVENTS = 10_000;
+const MOST_TRIES = 10;
+const AGAIN_MS = 500;
 
 interface LiveOptions {
   readonly id: string;
@@ -75,6 +77,11 @@ export class LiveRun {
     this.push(event, fields);
     this.#change = { ...this.#change, ...change };
     await this.#save();
+    // Another process may hold the store up; without its end the run would count as cut off.
+    for (let tries = 0; tries < MOST_TRIES && this.#unsaved.length > 0; tries++) {
+      await this.#options.clock.sleep(AGAIN_MS);
+      await this.#save();
+    }
     this.#isOver = true;
     this.#wake();
     this.#resolveEnded();

@@ -119,6 +119,8 @@ async function fork(api: Api, call: Call): Promise<Reply> {
   const { id, title } = await requireSession(store, call.param("id"));
   const child = newId(clock.now());
   await api.turns.forget(id);
+  // It ends as branched, not as left by its last caller.
+  await store.reopen(id);
   await store.branch(id, child, title ? { title: await store.nextTitle(title) } : {});
   return { ...one(await requireSession(store, child)), status: 201 };
 }

@@ -22,6 +22,8 @@ export interface ApiSettings {
   readonly directModels: boolean;
   /** Turns at once; further calls are refused. */
   readonly maxTurns: number;
+  /** Seconds that a call waits for a session that somebody else uses. */
+  readonly busySeconds: number;
   /** Seconds of quiet after which a stream gets a line that says it lives. */
   readonly keepaliveSeconds: number;
 }
@@ -35,6 +37,7 @@ const HOST = "127.0.0.1";
 const PORT = 8642;
 export const PORT_SETTING = "API_SERVER_PORT";
 const MAX_TURNS = 256;
+const BUSY_SECONDS = 30;
 const KEEPALIVE_SECONDS = 30;
 const SHORTEST_KEY = 8;
 /** Keys out of a manual: whoever left one in has not chosen any. */
@@ -44,7 +47,7 @@ const PLACEHOLDER =
 /** Keys of `platforms.api_server.extra`. */
 export const OPTIONS = [
   ..."host port key cors_origins model_name model_routes direct_model_requests".split(" "),
-  ..."max_turns keepalive_seconds enabled".split(" "),
+  ..."max_turns busy_seconds keepalive_seconds enabled".split(" "),
 ];
 
 /** Throws a `UserError` for what cannot be meant. */
@@ -61,6 +64,7 @@ export function readApiSettings(option: Option, { paths }: Pick<OpenHome, "paths
     routes: routesOf(option("model_routes")),
     directModels: option("direct_model_requests") === true,
     maxTurns: positive(option("max_turns"), MAX_TURNS),
+    busySeconds: positive(option("busy_seconds"), BUSY_SECONDS),
     keepaliveSeconds: positive(option("keepalive_seconds"), KEEPALIVE_SECONDS),
   };
 }

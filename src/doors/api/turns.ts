@@ -57,8 +57,6 @@ interface Running {
   isWaiting: boolean;
 }
 
-/** How long a call waits for a conversation that somebody else uses. */
-const BUSY_MS = 30_000;
 const WATCH_MS = 5_000;
 /** Conversations that are continued soon keep their agent. */
 const REST_MS = 600_000;
@@ -171,7 +169,10 @@ export class Turns {
         if (request.signal.aborted) interrupt();
         if (event.type === "status" && event.kind === "waiting") {
           if (!request.isNamed) give("in use");
-          else void this.#parts.clock.sleep(BUSY_MS, busy.signal).then(() => give("in use"), noop);
+          else
+            void this.#parts.clock
+              .sleep(this.#settings.busySeconds * 1000, busy.signal)
+              .then(() => give("in use"), noop);
           continue;
         }
         if (event.type !== "turn_start" && event.type !== "done") continue;
