@@ -25,7 +25,7 @@ import type { ForeignText } from "./foreign-text.ts";
 import { BackgroundReview } from "./nudges.ts";
 import { withPendingSteer } from "./outcome.ts";
 import { offerToKeep, withoutKeys } from "./pasted-keys.ts";
-import { IterationBudget } from "./steer.ts";
+import { IterationBudget, obey } from "./steer.ts";
 import type { TakenBack } from "./transcript.ts";
 import { playTurn } from "./turn.ts";
 import type { TurnRecord } from "./turn-kit.ts";
@@ -75,6 +75,7 @@ export class Agent {
 
   constructor(options: Assembly) {
     this.#conversation = new Conversation(options);
+    this.#conversation.onControl = (control) => obey(control, this);
     this.#review = new BackgroundReview(this.#conversation, (event) => this.publish(event));
   }
 
@@ -171,7 +172,7 @@ export class Agent {
   }
 
   /** Says something to the running turn without stopping it. False for blank text, and when no turn runs: then it is a message. */
-  steer(text: string): boolean {
+  steer(text: string, row?: number): boolean {
     if (this.#running === null) return false;
     const { input, keys } = withoutKeys({ text }, this.#conversation.assembly);
     // Nobody is asked in mid-turn.
@@ -179,7 +180,7 @@ export class Agent {
       ask: async (question) => refuse(question),
       emit: (event) => this.publish(event),
     });
-    return this.#conversation.steer.put(input.text);
+    return this.#conversation.steer.put(input.text, row);
   }
 
   /** Tokens of the last request, as the server counted them; null before the first. */

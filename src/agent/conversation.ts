@@ -10,7 +10,10 @@ import { FitPictures, lacksImage } from "../llm/pictures/fit.ts";
 import type { Usage } from "../llm/usage.ts";
 import type { PromptLayout, Target } from "../llm/wire.ts";
 import type { SystemPrompt } from "../prompt/contract.ts";
+import { ControlWatch } from "../sessions/controls.ts";
 import { type HeldLane, holderInWords, type Lane, type LaneHeld } from "../sessions/lanes.ts";
+import type { SessionStore } from "../sessions/store.ts";
+import type { Control } from "../sessions/work.ts";
 import type { Assembly, ModelChoice } from "./assembly.ts";
 import { ContextManager, engineTools, Pins } from "./compression/context-manager.ts";
 import type { AgentEventBody } from "./events.ts";
@@ -27,6 +30,9 @@ export type OwnLane = Pick<HeldLane, "type" | "lost" | "release"> & Partial<Pick
 
 export const inUseSentence = ({ by }: LaneHeld, what: "sent" | "changed") =>
   `This conversation is in use by ${holderInWords(by)}. Nothing was ${what}: try again when it is done, or continue in a copy (/branch).`;
+
+/** How often other processes are listened to. */
+const CONTROL_SECONDS = 2;
 
 /** Nothing is stored, or whoever started this conversation holds its lane. */
 const FREE: OwnLane = {
@@ -60,6 +66,8 @@ export class Conversation {
   readonly origins: TextOrigins;
   /** Side calls: summaries, titles, judgements. */
   readonly auxiliary: AuxiliaryClient;
+  /** Called for what another process asks of the running turn. */
+  onControl: ((control: Control) => void) | null = null;
   /** Called for every side call that was counted. */
   onSideCall: ((usage: Usage, task: AuxTask) => void) | null = null;
   #model: ModelChoice;
@@ -123,14 +131,34 @@ export class Conversation {
     const { lane } = this.#assembly.session;
     if (!lane) return FREE;
     const held = await lane.hold(this.transcript.sessionId, wait);
-    if (held.type !== "taken" || !held.othersWrote) return held;
+    if (held.type !== "taken") return held;
     try {
-      await this.transcript.forget(held.lease.lane);
-      return held;
+      if (held.othersWrote) await this.transcript.forget(held.lease.lane);
+      return this.#heard(held, lane);
     } catch (error) {
       await held.release();
       throw error;
     }
+  }
+
+  /** As long as it is held here, other processes can ask something of the turn. */
+  #heard(held: HeldLane, { base }: Lane): OwnLane {
+    const { clock, log } = this.#assembly;
+    const seconds = () => Number(this.#assembly.config().gateway.timers.controls ?? CONTROL_SECONDS);
+    const ports = { clock, log, seconds };
+    const leave = ControlWatch.of(base).join(held.lease, (control) => this.onControl?.(control), ports);
+    const release = async () => {
+      await leave();
+      await this.#endSteered(base).catch((error) => log.warn("a message that was read is answered once more", error));
+      return held.release();
+    };
+    return { ...held, release };
+  }
+
+  /** While the lane is held, so that nobody begins a turn for a message that this one has read. */
+  async #endSteered(store: SessionStore): Promise<void> {
+    const read = this.steer.endTurn();
+    if (read.length > 0) await (await store.work()).settle(read, "merged", { unbegun: true });
   }
 
   /** Loads what the store knows and counts the turn that begins. */

@@ -1,6 +1,7 @@
 // Words of the user that reach a running turn: they ride on the end of a tool result, between markers only the runtime can write.
 import type { ToolMessage } from "../llm/messages.ts";
 import { STEER_CLOSE, STEER_OPEN } from "../prompt/blocks.ts";
+import type { Control } from "../sessions/work.ts";
 import type { Entry } from "./transcript.ts";
 
 /** The block as it is appended to a tool result. */
@@ -25,20 +26,29 @@ export function steerLast(entries: readonly Entry[], text: string): readonly Ent
 
 /** What the user said meanwhile, waiting for a tool result to ride on. */
 export class SteerBox {
-  #waiting: string[] = [];
+  #waiting: { readonly text: string; readonly row: number | undefined }[] = [];
+  #read: number[] = [];
 
-  /** False for blank text. */
-  put(text: string): boolean {
+  /** False for blank text. `row`: it also waits as a message of its own, for when no result carries it. */
+  put(text: string, row?: number): boolean {
     const said = text.trim();
     if (said === "") return false;
-    this.#waiting.push(said);
+    this.#waiting.push({ text: said, row });
     return true;
   }
 
   /** Everything that waits, as one text; null when nothing does. */
   take(): string | null {
     if (this.#waiting.length === 0) return null;
-    return this.#waiting.splice(0).join("\n");
+    const taken = this.#waiting.splice(0);
+    this.#read.push(...taken.flatMap(({ row }) => row ?? []));
+    return taken.map(({ text }) => text).join("\n");
+  }
+
+  /** The messages that the turn has read. Those it has not are left to a turn of their own. */
+  endTurn(): readonly number[] {
+    this.#waiting = this.#waiting.filter(({ row }) => row === undefined);
+    return this.#read.splice(0);
   }
 
   get empty(): boolean {
@@ -86,4 +96,13 @@ export class IterationBudget {
   get remaining(): number {
     return this.max - this.#used;
   }
+}
+
+/** Does what another process asks of the turn that runs here. */
+export function obey(
+  { kind, says }: Control,
+  agent: { interrupt(reason: string): void; steer(text: string, row?: number): boolean },
+): void {
+  if (kind === "interrupt") agent.interrupt("Stop requested");
+  else agent.steer(says.text ?? "", says.row);
 }

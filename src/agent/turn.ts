@@ -113,7 +113,7 @@ function brokenEnding({ assembly }: Conversation, error: unknown): Ending {
   if (error instanceof LaneMovedError) return interruptedEnding("conversation_moved", error.message);
   if (error instanceof WithdrawnError) return withdrawn();
   assembly.log.error("the turn could not go on", error);
-  return failedEnding("non_retryable_error", messageOf(error));
+  return failedEnding(error instanceof StoreError ? "store_failed" : "non_retryable_error", messageOf(error));
 }
 
 class Turn {

@@ -69,6 +69,8 @@ export interface ChatSurface {
   ): Promise<number>;
   /** Stops the running turn and drops plain messages that wait. */
   stop(): Promise<string>;
+  /** For the turn that another process runs on this conversation. Resolves to what came of it; null when none does. */
+  steerElsewhere(text: string): Promise<string | null>;
   whoami(): string;
   /** Where this is, for what answers here later. */
   readonly place: {

@@ -1,6 +1,8 @@
 // Commands about the next message, the running turn, and taking messages back.
 
 import type { TakenBack } from "../agent/transcript.ts";
+import { askHolder, type Heard, heardInWords } from "../sessions/controls.ts";
+import type { Control } from "../sessions/work.ts";
 import { undoCompression } from "./compression.ts";
 import { type CommandContext, type CommandDefinition, confirmDestructive } from "./context.ts";
 import { stopGoal } from "./goals.ts";
@@ -35,6 +37,8 @@ const steer: CommandDefinition = {
   busyPolicy: "dispatch",
   async run(args, ctx) {
     if (args === "") return ctx.warn("/steer needs a text: /steer <prompt>");
+    const elsewhere = await steeredElsewhere(args, ctx);
+    if (elsewhere !== null) return ctx.say(elsewhere);
     if (!ctx.busy) return ctx.submit(args);
     // Busy without a turn, for example while compressing: the text waits for a turn of its own. So do pictures: no result carries them.
     if ((ctx.terminal?.pictures ?? 0) > 0 || !ctx.conversation.agent.steer(args)) return ctx.queue(args);
@@ -55,12 +59,29 @@ const stop: CommandDefinition = {
     const ended = await ctx.conversation.processes.stopAll();
     if (ended > 0) return ctx.say(`${ended} background process${ended === 1 ? "" : "es"} stopped.`);
     if (busy) return;
+    const asked = await askElsewhere(ctx, { kind: "interrupt", says: {} });
+    if (asked !== null) return ctx.say(heardInWords(asked));
     const prompts = ctx.background?.running.length ?? 0;
     ctx.say(
       prompts === 0 ? "Nothing is running." : "Only background prompts are running; /agents stop <id> stops one.",
     );
   },
 };
+
+/** Whoever works on this conversation, if that is another process. */
+async function askElsewhere(
+  { conversation, store, clock, busy }: CommandContext,
+  request: Pick<Control, "kind" | "says">,
+): Promise<Heard | null> {
+  if (busy) return null;
+  return askHolder(await store.work(), conversation.agent.sessionId, request, { clock });
+}
+
+async function steeredElsewhere(text: string, ctx: CommandContext): Promise<string | null> {
+  if (ctx.chat) return ctx.chat.steerElsewhere(text);
+  const asked = await askElsewhere(ctx, { kind: "steer", says: { text } });
+  return asked?.state === "taken" ? heardInWords(asked) : null;
+}
 
 const retry: CommandDefinition = {
   name: "retry",

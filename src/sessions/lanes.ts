@@ -127,6 +127,13 @@ export function heldByOther(core: StoreCore, sessionId: string, own: string | un
   return isGone(row.holder) ? null : row.holder;
 }
 
+/** Who works on the conversation now, and under which token. */
+export function holderOf(core: StoreCore, sessionId: string) {
+  const lane = laneOf(core, sessionId);
+  const { holder, token, expires } = readLane(core, lane) ?? { holder: null, token: 0, expires: 0 };
+  return holder === null || expires <= databaseNow(core) || isGone(holder) ? null : { lane, holder, token };
+}
+
 /** The sessions of conversations that nobody is working on. */
 export function withoutHeld(core: StoreCore, ids: readonly string[]): readonly string[] {
   if (!core.shape.tables.has("lanes")) return ids;
@@ -273,6 +280,8 @@ export async function holdLane(
  */
 export class Lane {
   readonly store: SessionStore;
+  /** The store itself, which other lanes of this process use too. */
+  readonly base: SessionStore;
   readonly #log: Logger;
   readonly #holder = newHolder();
   #lease: LaneToken | undefined;
@@ -282,6 +291,7 @@ export class Lane {
 
   constructor(store: SessionStore, log: Logger) {
     this.store = withLease(store, () => this.#lease);
+    this.base = store;
     this.#log = log;
   }
 

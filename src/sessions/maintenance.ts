@@ -2,6 +2,7 @@
 import { closeSync, openSync, rmSync, statfsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { backup } from "node:sqlite";
+import { t } from "../home/language/words.ts";
 import { makeDirectory } from "../home/paths.ts";
 import { messageOf } from "../kit/errors.ts";
 import { type Connection, findDamage, journalMode, storeError } from "./connection.ts";
@@ -58,11 +59,24 @@ export function readHealth(core: StoreCore): readonly HealthFact[] {
         : { ok: false, text: `state.db is damaged: ${damage[0]}`, fix: "hermes sessions repair" },
     );
     facts.push(...searchFacts(core));
+    const owed = owedByOriginal(core);
+    if (owed !== null) facts.push({ ok: true, text: owed });
   } catch (error) {
     const wrapped = storeError(error, db.path);
     facts.push({ ok: false, text: messageOf(wrapped), fix: "hermes sessions repair" });
   }
   return facts;
+}
+
+/** Answers that v0.20 of the original had to deliver. The table is its own; nothing here writes it. Null: there are none. */
+export function owedByOriginal({ db }: StoreCore): string | null {
+  const isTable = db.get("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'delivery_obligations'");
+  const rows = isTable ? (db.get<{ n: number }>("SELECT COUNT(*) AS n FROM delivery_obligations")?.n ?? 0) : 0;
+  if (rows === 0) return null;
+  return t(
+    "state.db holds {count} answers that Python Hermes had to deliver (delivery_obligations); they are not taken over: its own gateway sends what is still open",
+    { count: rows },
+  );
 }
 
 function searchFacts(core: StoreCore): HealthFact[] {

@@ -1,5 +1,6 @@
 // The session store on one SQLite file: every operation of the contract, each where its subject is, read or written through the core.
 import { branchSession, continueSession, leaseCompression, takeBackCompression } from "./compression.ts";
+import { takeControls, waitingControls } from "./controls.ts";
 import type { StoreCore } from "./core.ts";
 import { releaseLane, renewLane, takeLane } from "./lanes.ts";
 import { callsOf, reserveModelCall, spentIn, usageBy } from "./ledger.ts";
@@ -192,6 +193,10 @@ export function createSqliteStore(core: StoreCore, settings: SqliteStoreSettings
       if (!(await claimAutoPrune(core, minIntervalHours))) return null;
       const empty = await removeEmptySessions(core);
       return [...empty, ...(await prune({ olderThanDays: retentionDays }, { vacuum }))];
+    },
+    async takeControls(leases) {
+      const isAsked = await core.read(() => waitingControls(core, leases).length > 0);
+      return isAsked ? core.write(() => takeControls(core, leases)) : [];
     },
     async work() {
       const { openSqliteWork } = await import("./work/open.ts"); // most homes have no chats

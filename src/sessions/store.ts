@@ -4,7 +4,7 @@ import type { CallRecord, CostStatus, Ledger, SpendingScope } from "../llm/gate.
 import type { HistoryMessage } from "../llm/messages.ts";
 import type { ApprovalTable, OpenQuestion } from "../safety/approvals.ts";
 import type { Insights, InsightsQuery } from "./insights.ts";
-import type { WorkStore } from "./work.ts";
+import type { Control, WorkStore } from "./work.ts";
 
 /** Why a session ended. The first reason wins. */
 export type EndReason =
@@ -351,6 +351,8 @@ export interface SessionStore extends Ledger, ApprovalTable {
   renewLane(lease: LaneToken, options?: { readonly seconds?: number }): Promise<void>;
   /** A stale lease releases nothing. */
   releaseLane(lease: LaneToken, options?: { readonly preferSeconds?: number }): Promise<void>;
+  /** What other processes ask of the turns under these leases, each handed out once. */
+  takeControls(leases: readonly LaneToken[]): Promise<readonly Control[]>;
   /**
    * A use of the lane: whoever holds its lease may compress, a stale one throws. Without a lease the lane is taken for that long; null while
    * another process has it, or the original compresses this session. Expires by itself when its holder dies.

@@ -95,13 +95,17 @@ export interface Route {
   readonly updatedAt: number;
 }
 
-/** For the holder of a conversation, from whoever does not hold it. */
+/** For the turn that runs in a conversation, from a process that does not hold it. */
 export interface Control {
   readonly id: number;
   readonly lane: string;
   readonly kind: "interrupt" | "steer";
-  readonly payload: unknown;
+  /** What to steer with; `row`: the message waits in the inbox as well, until a turn has read it. */
+  readonly says: { readonly text?: string; readonly row?: number };
 }
+
+/** `waits`: the turn still runs and has not looked; `over`: it ended without having looked. */
+export type AskedHolder = "waits" | "taken" | "over";
 
 export type ChangeKind = "message" | "question" | "answer" | "control" | "run";
 
@@ -320,9 +324,18 @@ export interface WorkStore {
   renewBot(lease: BotLease, options?: { readonly seconds?: number }): Promise<void>;
   releaseBot(lease: BotLease): Promise<void>;
 
-  control(lane: string, kind: Control["kind"], payload: unknown): Promise<void>;
-  /** Those for lanes that this lease holds, each handed out once. */
-  takeControls(lease: LaneToken): Promise<readonly Control[]>;
+  /**
+   * Asks something of the turn that runs in a conversation now; no later turn will hear it. Null when nobody holds the conversation, and
+   * nothing is stored then. An event is stored in the same step as a message that waits, and goes with the request as its `row`. The holder
+   * takes it through `SessionStore.takeControls`.
+   */
+  control(
+    sessionId: string,
+    kind: Control["kind"],
+    says: Control["says"],
+    event?: InboxEvent,
+  ): Promise<{ readonly id: number; readonly holder: string } | null>;
+  controlState(id: number): Promise<AskedHolder>;
 
   route(scope: string, sessionKey: string): Promise<Route | null>;
   routes(scope: string): Promise<readonly Route[]>;
@@ -365,6 +378,8 @@ export interface WorkStore {
 
   /** Zeros where nothing was ever stored, also in a file that cannot be written. */
   counts(): Promise<WorkCounts>;
+  /** A line about answers that the original still owes, which stay its own; null when there are none. */
+  owedByOriginal(): Promise<string | null>;
   deadLetters(options?: { readonly limit?: number }): Promise<readonly OutboxRow[]>;
   /**
    * Forgets what ended long ago: inbox and outbox rows after 7 days, dead ones after 30, controls after one, changes beyond 10,000, runs of

@@ -235,7 +235,6 @@ export function workConformance(kind: string, open: (t: TestContext) => Promise<
     await assert.rejects(work.begin(old, { sessionId: "s", ids, messages: [user("late")] }), stale);
     await assert.rejects(work.asked(old, ids), stale);
     await assert.rejects(work.settle(ids, "failed", { lease: old, outbox: [part("late")] }), stale);
-    await assert.rejects(work.takeControls(old), stale);
     await assert.rejects(work.finish(old, { sessionId: "s", append: [], done: [], outbox: [part("late")] }), stale);
     assert.deepEqual(await store.load("s"), []);
     assert.equal(await work.route("h", "chat:1"), null);
@@ -386,15 +385,65 @@ export function workConformance(kind: string, open: (t: TestContext) => Promise<
     assert.equal((await work.takeBot("bot", ANN)).type, "taken");
   });
 
-  check("a control reaches the holder of its conversation once", async ({ work }) => {
-    await work.control("s", "interrupt", { reason: "stop" });
-    await work.control("elsewhere", "steer", "left");
+  check("what is asked of a turn reaches the holder of its conversation once", async ({ work, store }) => {
+    assert.equal(await work.control("s", "interrupt", {}), null, "nobody works on it");
     const lease = await taken(work, await accepted(work, event("1")));
+    const stop = await work.control("s", "interrupt", {});
+    assert.equal(stop?.holder, ANN);
+    const steer = await work.control("s", "steer", { text: "left" });
+    assert.equal(await work.controlState(stop?.id ?? 0), "waits");
+    assert.deepEqual(await store.takeControls([{ ...lease, lane: "another" }]), []);
     assert.deepEqual(
-      (await work.takeControls(lease)).map(({ kind, payload }) => [kind, payload]),
-      [["interrupt", { reason: "stop" }]],
+      (await store.takeControls([lease])).map(({ kind, says }) => [kind, says]),
+      [
+        ["interrupt", {}],
+        ["steer", { text: "left" }],
+      ],
     );
-    assert.deepEqual(await work.takeControls(lease), []);
+    assert.equal(await work.controlState(steer?.id ?? 0), "taken");
+    assert.deepEqual(await store.takeControls([lease]), []);
+  });
+
+  check("what was asked of a turn that is over reaches no later one", async ({ work, store, passTime }) => {
+    const ids = await accepted(work, event("1"));
+    const old = await taken(work, ids);
+    const stop = await work.control("s", "interrupt", {});
+    passTime(61);
+    assert.equal(await work.controlState(stop?.id ?? 0), "over");
+    assert.equal(await work.control("s", "interrupt", {}), null, "its lease ran out");
+    const lease = await taken(work, ids, BOB);
+    assert.deepEqual(await store.takeControls([lease]), []);
+    const later = await work.control("s", "interrupt", {});
+    assert.deepEqual(await store.takeControls([old]), [], "what is for the next holder is left to it");
+    assert.deepEqual(
+      (await store.takeControls([lease])).map(({ id }) => id),
+      [later?.id],
+    );
+    assert.equal(await work.controlState(stop?.id ?? 0), "over");
+  });
+
+  check("a message that steers a turn of elsewhere waits until it was read", async ({ work, store }) => {
+    await taken(work, await accepted(work, event("1")));
+    const asked = await work.control("s", "steer", { text: "more" }, event("2", "chat:2"));
+    assert.equal(typeof asked?.id, "number");
+    const row = (await work.waiting()).get("chat:2")?.[0];
+    const [control] = await store.takeControls([{ lane: "s", holder: ANN, token: 1 }]);
+    assert.deepEqual(control?.says, { text: "more", row: row?.id });
+    assert.equal((await work.waiting()).get("chat:2")?.length, 1);
+    assert.equal(await work.control("free", "steer", { text: "x" }, event("3", "chat:3")), null);
+    assert.equal((await work.waiting()).get("chat:3"), undefined, "nobody to steer: nothing is stored");
+  });
+
+  check("requests are kept for a day", async ({ work, store, passTime }) => {
+    const lease = await taken(work, await accepted(work, event("1")));
+    const stop = await work.control("s", "interrupt", {});
+    await store.takeControls([lease]);
+    passTime(DAY - 60);
+    await work.sweep();
+    assert.equal(await work.controlState(stop?.id ?? 0), "taken");
+    passTime(120);
+    await work.sweep();
+    assert.equal(await work.controlState(stop?.id ?? 0), "over");
   });
 
   check("a route is written only over what was read", async ({ work, another }) => {
@@ -421,7 +470,7 @@ export function workConformance(kind: string, open: (t: TestContext) => Promise<
     const lease = await taken(work, ids);
     await work.begin(lease, { sessionId: "s", ids, messages: [user("1")] });
     await work.note("question", "chat:1", "question:q1");
-    await work.control("s", "interrupt", null);
+    await work.control("s", "interrupt", {});
     const other = await (await another()).work();
     const told = await other.changes(before);
     assert.deepEqual(

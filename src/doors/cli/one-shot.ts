@@ -5,6 +5,7 @@ import { resolve } from "node:path";
 import type { AgentEvent, TurnOutcome } from "../../agent/events.ts";
 import { openAgent } from "../../agent/open.ts";
 import type { OpenAgent } from "../../agent/opened.ts";
+import { t } from "../../home/language/words.ts";
 import { messageOf } from "../../kit/errors.ts";
 import type { UserInput } from "../../llm/messages.ts";
 import type { Picture } from "../../tools/media/user-pictures.ts";
@@ -95,6 +96,11 @@ export async function runTurn(
     if (input === null || signals.code !== null) return signals.code ?? 1;
     const located = pictures ? (await import("../../tools/media/user-pictures.ts")).withPaths(input, pictures) : input;
     const outcome = await answer(conversation, located, warnings, door);
+    if (outcome.pendingSteer !== undefined) {
+      const late = t('"{text}" came too late to be read.', { text: outcome.pendingSteer });
+      warnings.push(late);
+      door.warn(late);
+    }
     if (options.json) ctx.io.out(`${JSON.stringify(resultJson(outcome, warnings))}\n`, { asIs: true });
     await door.present(outcome);
     if (outcome.interrupted) return signals.code ?? 1;

@@ -3,11 +3,14 @@
 import { stat } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { type Command, Option } from "commander";
+import { t } from "../../home/language/words.ts";
 import { runningGateway } from "../../home/profiles.ts";
 import { exists, FileWriteError } from "../../kit/files.ts";
 import { plural } from "../../kit/formats.ts";
+import { askHolder, heardInWords } from "../../sessions/controls.ts";
 import { countSessions, repairDatabase, restoreDatabase } from "../../sessions/repair.ts";
 import { type PruneFilter, StoreError } from "../../sessions/store.ts";
+import type { Control } from "../../sessions/work.ts";
 import { type CliContext, ExitError } from "../cli-context.ts";
 import { confirm, dateSeconds, oneLine, print, printJson, wholeNumber } from "./present.ts";
 import { megabytes, notFound, resolveSession } from "./session-command.ts";
@@ -17,6 +20,16 @@ export async function renameTo(ctx: CliContext, text: string, title: string): Pr
   const id = await resolveSession(store, text);
   await store.setTitle(id, title);
   print(ctx, `${id} is now "${(await store.get(id))?.title ?? "—"}"`);
+}
+
+/** Something for whoever works on a conversation now. */
+export async function ask(ctx: CliContext, text: string, request: Pick<Control, "kind" | "says">): Promise<void> {
+  const store = await ctx.store();
+  const id = await resolveSession(store, text);
+  const heard = await askHolder(await store.work(), id, request, ctx);
+  if (heard === null) throw new ExitError(1, t("No process is working on {id}.", { id }));
+  if (heard.state === "taken") return print(ctx, heardInWords(heard));
+  throw new ExitError(1, heardInWords(heard));
 }
 
 export async function deleteOne(ctx: CliContext, text: string, flags: { yes?: true }): Promise<void> {

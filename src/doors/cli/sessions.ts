@@ -17,6 +17,7 @@ import { cut, wrapColumns } from "../terminal-text.ts";
 import { briefly, factLines, oneLine, positiveNumber, print, printJson } from "./present.ts";
 import { notFound, resolveSession, sessionJson, sessionTable } from "./session-command.ts";
 import {
+  ask,
   backUp,
   deleteOne,
   optimize,
@@ -78,6 +79,12 @@ export function define(command: Command, ctx: CliContext): void {
   );
   sub("rename <session> <title...>", "give a session a title").action(
     act((session: string, words: string[]) => renameTo(ctx, session, words.join(" "))),
+  );
+  sub("stop <session>", "stop the turn that another process is running").action(
+    act((session: string) => ask(ctx, session, { kind: "interrupt", says: {} })),
+  );
+  sub("steer <session> <text...>", "send a message into the turn that another process is running").action(
+    act((session: string, words: string[]) => ask(ctx, session, { kind: "steer", says: { text: words.join(" ") } })),
   );
   sub("delete <session>", "delete a session and its messages")
     .option("-y, --yes", "do not ask for confirmation")

@@ -240,6 +240,20 @@ test("pictures by address are fetched and leave the text; a link that fails stay
   assert.deepEqual(textsOf((await compose(text)).payloads), [text], "without a way to fetch them");
 });
 
+test("a picture whose address holds a key is not fetched, and the key is masked", async (t) => {
+  const { compose } = await world(t);
+  const asked: string[] = [];
+  const download = async (url: string): Promise<ReceivedFile> => {
+    asked.push(url);
+    throw new Error("the server answered 404");
+  };
+  const key = `sk-${"ab1".repeat(12)}`;
+  const { payloads, notes } = await compose(`see ![x](https://x.org/${key}/a.png)`, { download });
+  assert.deepEqual(asked, []);
+  assert.match(notes.join(), /holds a key or password/);
+  assert.ok(!textsOf(payloads).join().includes(key));
+});
+
 test("an answer of nothing but files has no text, and an empty one says so", async (t) => {
   const { compose, file } = await world(t);
   const png = await file("project", "a.png");

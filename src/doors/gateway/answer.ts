@@ -6,6 +6,7 @@ import { said as inLanguage, t } from "../../home/language/words.ts";
 import type { OpenHome } from "../../home/open.ts";
 import { type Clock, systemClock } from "../../kit/clock.ts";
 import { isWithin } from "../../kit/files.ts";
+import { holdsSecret } from "../../safety/url-guard.ts";
 import { cacheFolder } from "../../tools/media/endpoint.ts";
 import type { AdapterHost, OutgoingFile, PlatformEntry } from "./contract.ts";
 import type { Payload } from "./delivery.ts";
@@ -152,13 +153,17 @@ const MOST_PICTURES = 10;
 /** Pictures that were fetched leave the text; the link of one that was not stays. */
 async function fetchPictures(
   text: string,
-  { download, sendsFiles }: AnswerOptions,
+  { download, sendsFiles, home }: AnswerOptions,
   notes: string[],
 ): Promise<{ readonly text: string; readonly files: readonly string[] }> {
   const links = download && sendsFiles !== false ? imageLinks(text).slice(0, MOST_PICTURES) : [];
   const fetched = new Map<string, string | null>();
   await Promise.all(
     [...new Set(links.map(({ url }) => url))].map(async (url) => {
+      if (holdsSecret(url, home.redact)) {
+        notes.push("a picture of the answer was not fetched: its address holds a key or password");
+        return;
+      }
       const file = await download?.(url, {}).catch((error: unknown) => {
         notes.push(`a picture of the answer was not fetched: ${error instanceof Error ? error.message : error}`);
         return null;

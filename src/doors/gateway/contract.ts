@@ -222,6 +222,8 @@ export interface AdapterHost {
   knownChats(): Promise<readonly ChatSource[]>;
   /** Whether somebody may talk to us, asked before a file of theirs is fetched: a stranger leaves no trace. Absent: not known here. */
   allows?(sender: Pick<ChatMessage, "source" | "isBot" | "mentionsUs" | "allowedByRole">): Promise<boolean>;
+  /** What a sticker shows is known in words, so that its file is not needed. */
+  knowsSticker?(id: string): Promise<boolean>;
   /** Puts bytes of a message into the cache of the home. Rejects with a sentence when there are too many of them. */
   keepFile(bytes: Uint8Array | AsyncIterable<Uint8Array>, about: { readonly name?: string }): Promise<ReceivedFile>;
   /**

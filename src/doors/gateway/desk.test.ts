@@ -5,6 +5,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { recordedLog, temporaryStore } from "../../../test/support/session-store.ts";
 import { systemClock } from "../../kit/clock.ts";
 import { UserError } from "../../kit/errors.ts";
+import { StoreError } from "../../sessions/store.ts";
 import type { InboxEvent } from "../../sessions/work.ts";
 import { Desk } from "./desk.ts";
 import type { QueuedMessage } from "./reply.ts";
@@ -24,7 +25,11 @@ async function open(t: TestContext, more: Partial<TurnPorts> = {}) {
   };
   const ports = {
     ...{ work, store, clock: systemClock, log: recordedLog() },
-    settings: { home: { config: () => config }, timers: { batch: 1 }, option: () => () => undefined },
+    settings: {
+      home: { config: () => config, redact: (text: string) => text },
+      timers: { batch: 1 },
+      option: () => () => undefined,
+    },
     questions: { waits: () => false },
     routes: { get: async () => null },
     conversations: { borrow: () => Promise.reject(new UserError("no model is set up")) },
@@ -140,4 +145,44 @@ test("a command that comes before the desk is open is run when it opens", async 
   } as unknown as CommandDesk); // the one thing that is asked of it
   while ((await work.waiting()).size > 0) await delay(5);
   assert.deepEqual(ran, [id]);
+});
+
+/** A desk whose turns break before they begin, with waits that are over at once. */
+async function broken(t: TestContext, failure: () => Error) {
+  let ahead = 0;
+  let tries = 0;
+  const borrow = async () => {
+    tries++;
+    throw failure();
+  };
+  const clock = { ...systemClock, now: () => Date.now() + ahead };
+  const subject = await open(t, { clock, conversations: { borrow } } as unknown as Partial<TurnPorts>);
+  const { desk, work } = subject;
+  const [id] = await wrote(work, said("ann"), said("bob"));
+  desk.open({} as CommandDesk);
+  const until = async (holds: () => boolean | Promise<boolean>) => {
+    for (const end = Date.now() + 20_000; !(await holds()) && Date.now() < end; await delay(5)) {
+      ahead += 120_000;
+      desk.look();
+    }
+  };
+  return { ...subject, id: Number(id), until, tries: () => tries };
+}
+
+test("a message whose turn breaks three times before the model is asked ends with the reason, and the next one is looked at", async (t) => {
+  const { work, until, tries, id } = await broken(t, () => new Error("the skill is damaged"));
+  await until(async () => (await work.waiting()).size === 0);
+  assert.equal(tries(), 6);
+  const [told] = await work.due("p", "b");
+  assert.equal(told?.cause, `inbox:${id}`);
+  assert.match(JSON.stringify(told?.payload), /three times: the skill is damaged\. Your next message starts/);
+  assert.equal((await work.counts()).inbox.dead, 2);
+});
+
+test("a store that cannot be written costs no message its turn", async (t) => {
+  const { work, until, tries } = await broken(t, () => new StoreError("full", "the disk is full"));
+  await until(() => tries() >= 5);
+  assert.ok(tries() >= 5);
+  assert.equal((await work.waiting()).size, 1);
+  assert.deepEqual(await work.due("p", "b"), []);
 });

@@ -3,12 +3,14 @@
 import { said } from "../../home/language/words.ts";
 import type { Logger } from "../../home/log.ts";
 import type { Clock } from "../../kit/clock.ts";
+import { messageOf } from "../../kit/errors.ts";
+import { StoreError } from "../../sessions/store.ts";
 import type { InboxRow } from "../../sessions/work.ts";
 import { chatKeyOf } from "./chat.ts";
 import type { Payload } from "./delivery.ts";
 import { type QueuedMessage, targetOf } from "./reply.ts";
 import type { CommandDesk } from "./surface.ts";
-import { ChatTurn, type Interruption, type TurnPorts } from "./turn.ts";
+import { ChatTurn, type Interruption, MOST_ATTEMPTS, type TurnPorts } from "./turn.ts";
 
 const ACK_MS = 30_000;
 const LONGEST_CHAIN = 3;
@@ -36,6 +38,8 @@ export class Desk {
   #newest = 0;
   #wholeAt = 0;
   readonly #told = new Set<number>();
+  /** How often the turn of a row broke before it began. */
+  readonly #broken = new Map<number, number>();
   readonly #paused = new Map<string, Pause>();
   readonly #acknowledged = new Map<string, number>();
   readonly #interrupts = new Map<string, number>();
@@ -295,10 +299,7 @@ export class Desk {
         this.#ended(key, how);
         if (how === "ended") this.#ports.goals.turnEnded(turn.ended);
       })
-      .catch((error) => {
-        this.#log.error(`a turn of ${key} failed in an unforeseen way; it is tried again`, error);
-        this.#ended(key, "later");
-      })
+      .catch((error) => this.#broke(key, turn, error))
       .finally(async () => {
         this.#turns.delete(key);
         this.#changed();
@@ -307,6 +308,25 @@ export class Desk {
       });
     this.#turns.set(key, { turn, over });
     this.#changed();
+  }
+
+  /** Before the model was asked. A store that cannot be written is nobody's fault: it is waited for. */
+  async #broke(key: string, turn: ChatTurn, error: unknown): Promise<void> {
+    const first = turn.rows[0]?.id ?? 0;
+    const times = error instanceof StoreError ? 0 : (this.#broken.get(first) ?? 0) + 1;
+    this.#log.error(`a turn of ${key} broke before it began`, error);
+    if (times > 0) this.#broken.set(first, times);
+    if (times < MOST_ATTEMPTS) return this.#ended(key, "later");
+    await turn.giveUp(messageOf(error)).then(
+      () => {
+        this.#broken.delete(first);
+        this.#ended(key, "ended");
+      },
+      (failure: unknown) => {
+        this.#log.error(`a message of ${key} could not be given up; it is tried again`, failure);
+        this.#ended(key, "later");
+      },
+    );
   }
 
   #ended(key: string, how: "ended" | "later"): void {

@@ -188,6 +188,7 @@ class Gateway {
     this.#inbound = new Inbound({
       ...{ settings, work, routes, questions: this.#questions, clock, log, files },
       pairing: new Pairing(home.paths, clock),
+      knowsSticker: (id) => stickers.isKnown(id),
       loadPackage: (entry, name, load) => loadPackage(entry, name, load, home),
       beforeDispatch: (message) => beforeDispatch(run, message),
       deliverTo: (target, text, cause) => this.#sender.handOn(target, text, cause),
@@ -217,7 +218,9 @@ class Gateway {
       home,
       clock,
     );
-    for (const warning of [...this.#warnings, ...closed]) out(`[Gateway] warning: ${warning}`);
+    const owed = await this.#work.owedByOriginal();
+    for (const warning of [...this.#warnings, ...closed, ...(owed === null ? [] : [owed])])
+      out(`[Gateway] warning: ${warning}`);
     if (this.#links.size === 0 && !(await this.#cron.hasJobs())) return this.#nothingToDo();
     await this.#recover();
     for (const link of this.#links.values()) link.start();

@@ -24,6 +24,7 @@ interface InboundOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly files: Pick<AdapterHost, "keepFile" | "download">;
+  knowsSticker(id: string): Promise<boolean>;
   loadPackage<T>(entry: PlatformEntry, name: string, load: () => Promise<T>): Promise<T>;
   deliverTo(target: string, text: string, cause: string): Promise<SendResult | { readonly duplicate: true }>;
   /** What plugins say to a message before anybody looks at who wrote it. */
@@ -79,6 +80,7 @@ export class Inbound {
       cursor: () => work.cursor(platform, account),
       knownChats: async () =>
         (await routes.all()).flatMap(({ origin }) => (origin?.platform === platform ? [origin] : [])),
+      knowsSticker: (id) => this.#options.knowsSticker(id),
       keepFile: files.keepFile,
       download: files.download,
       package: (name, load) => this.#options.loadPackage(entry, name, load),

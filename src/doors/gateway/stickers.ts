@@ -47,6 +47,12 @@ export class Stickers {
     this.#log = log;
   }
 
+  /** Its words are kept: nobody needs its picture. */
+  async isKnown(id: string): Promise<boolean> {
+    this.#known ??= this.#read();
+    return (await this.#known).has(id);
+  }
+
   /** One line without brackets; null: nobody can say. `ask` is null where there is no picture. Never rejects. */
   async describe(id: string, ask: Ask | null): Promise<string | null> {
     this.#known ??= this.#read();

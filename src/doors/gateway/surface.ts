@@ -9,6 +9,7 @@ import { type CommandRegistry, parseTyped } from "../../commands/registry.ts";
 import { menuSkills } from "../../commands/skills.ts";
 import { said as inLanguage } from "../../home/language/words.ts";
 import { messageOf } from "../../kit/errors.ts";
+import { heardInWords } from "../../sessions/controls.ts";
 import type { SessionListItem } from "../../sessions/store.ts";
 import type { InboxRow } from "../../sessions/work.ts";
 import { commandRights, isAdmin, mayRun } from "./access.ts";
@@ -247,6 +248,7 @@ export class CommandDesk {
       chat: {
         answer: async (choice, options) => questions.answer(key, choice, source, options),
         stop: () => this.#stop(key, row.id, present, message),
+        steerElsewhere: (text) => this.#steerElsewhere(key, row, present, { ...message, text, files: undefined }),
         whoami: () => this.#whoami(source),
         place: placeOf(source),
         setHome: () => this.#controls.setHome(message),
@@ -273,12 +275,24 @@ export class CommandDesk {
     const by = isTheirs ? {} : { by: source.user_id };
     const dropped = await this.#clear(key, "stopped", { alsoQueued: false, except: own, ...by });
     const ended = isTheirs ? await conversation.processes.stopAll() : 0;
+    const { sessionId } = conversation.agent;
+    const isHere = turn?.isPlaying || !isTheirs;
+    const elsewhere = isHere ? null : await this.#ports.work.control(sessionId, "interrupt", {});
     const parts = [
+      ...(elsewhere === null ? [] : [heardInWords({ kind: "interrupt", holder: elsewhere.holder, state: "taken" })]),
       ...(isBusy ? ["Stopped."] : []),
       ...(dropped > 0 ? [`${dropped} waiting message${dropped === 1 ? "" : "s"} dropped.`] : []),
       ...(ended > 0 ? [`${ended} background process${ended === 1 ? "" : "es"} stopped.`] : []),
     ];
     return parts.length > 0 ? parts.join(" ") : "Nothing is running.";
+  }
+
+  /** Kept as a message of its own until the turn there has read it: whatever ends that turn, it is not lost. */
+  async #steerElsewhere(key: string, row: InboxRow, { agent }: OpenAgent, message: QueuedMessage) {
+    if (this.#desk.turnOf(key)?.isPlaying) return null;
+    const event = { ...row, kind: "user" as const, updateId: `steer:${row.id}`, event: { ...message, queued: true } };
+    const asked = await this.#ports.work.control(agent.sessionId, "steer", { text: message.text }, event);
+    return asked && heardInWords({ kind: "steer", holder: asked.holder, state: "taken" });
   }
 
   /** Plain messages of the chat that wait and have not begun; those of `/queue` on request. */

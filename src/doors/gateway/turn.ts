@@ -4,10 +4,10 @@
 import type { AgentEvent, TurnOutcome } from "../../agent/events.ts";
 import type { OpenAgent } from "../../agent/opened.ts";
 import { type TurnRecord, WithdrawnError } from "../../agent/turn-kit.ts";
-import { said } from "../../home/language/words.ts";
+import { said, t } from "../../home/language/words.ts";
 import { messageOf } from "../../kit/errors.ts";
 import type { UserInput } from "../../llm/messages.ts";
-import type { LaneToken, SessionStore } from "../../sessions/store.ts";
+import { type LaneToken, type SessionStore, StoreError } from "../../sessions/store.ts";
 import type { InboxRow } from "../../sessions/work.ts";
 import { withReferences } from "../typed-input.ts";
 import { type ChatSource, isShared } from "./chat.ts";
@@ -46,7 +46,9 @@ export interface TurnPorts extends ReplyPorts {
   event(name: "agent:start" | "agent:step" | "agent:end", payload: Readonly<Record<string, unknown>>): void;
 }
 
-const MOST_ATTEMPTS = 3;
+export const MOST_ATTEMPTS = 3;
+/** Ends of turns that were not stored, for which the message is not to blame. */
+const NOT_ITS_FAULT: ReadonlySet<string> = new Set(["store_failed", "conversation_in_use", "budget_cap"]);
 const LATE_SECONDS = 600;
 const WATCH_MS = 5000;
 const HYGIENE = 0.85;
@@ -68,6 +70,8 @@ export class ChatTurn {
   #borrowed: Borrowed | null = null;
   #outcome: TurnOutcome | null = null;
   readonly #reply: Reply;
+  /** It has its conversation to itself: before that it waits for another process. */
+  #isPlaying = false;
   #finished = false;
 
   constructor(key: string, rows: readonly InboxRow[], ports: TurnPorts) {
@@ -99,6 +103,10 @@ export class ChatTurn {
   /** Its answer is stored: from here on it can no longer be stopped. */
   get isFinished(): boolean {
     return this.#finished;
+  }
+
+  get isPlaying(): boolean {
+    return this.#isPlaying;
   }
 
   get place(): AskedPlace {
@@ -143,7 +151,8 @@ export class ChatTurn {
       const { source, channelPrompt, skills } = this.#last;
       this.#borrowed = await conversations.borrow(this.key, { source, channelPrompt, skills });
     } catch (error) {
-      if (!isForUser(error)) throw error;
+      // A store that cannot be written now may be, later: the message waits for that.
+      if (!isForUser(error) || error instanceof StoreError) throw error;
       log.warn(`a message of ${this.key} could not be answered`, error);
       await this.#settle("failed", messageOf(error));
       return "ended";
@@ -184,7 +193,7 @@ export class ChatTurn {
 
   /** Rows and what is said about them, in one step. */
   async #settle(
-    outcome: "refused" | "dead" | "told" | "failed" | "superseded",
+    outcome: "refused" | "dead" | "told" | "failed" | "superseded" | "stopped" | "cleared",
     text?: string,
     entry?: ChatEntry,
   ): Promise<void> {
@@ -238,6 +247,7 @@ export class ChatTurn {
       // It may have been stopped while it was being prepared.
       if (this.#why !== null) queueMicrotask(() => agent.interrupt(REASONS[this.#why ?? "stop"]));
       for await (const one of agent.run(input, options)) {
+        if (one.type === "turn_start") this.#isPlaying = true;
         if (this.#why !== null && one.type === "turn_start") agent.interrupt(REASONS[this.#why]);
         if (one.type === "done") this.#outcome = one.outcome;
         else this.#show(one, facts);
@@ -256,9 +266,23 @@ export class ChatTurn {
     }
     const outcome: TurnOutcome | null = this.#outcome;
     event("agent:end", { ...facts, response: brief(outcome?.finalText ?? "", 500) });
+    // Stopped while it waited for another process: nothing of it was said, and nothing is left to say.
+    if (outcome?.unsent && (this.#why === "stop" || this.#why === "new")) await this.#settle(ENDS[this.#why]);
     if (this.#finished) await this.#reply.wake();
     if (outcome?.compressionExhausted) await this.#startOver(settings.home.redact(outcome.error ?? ""));
-    return this.#finished || this.#why !== null ? "ended" : "later";
+    if (this.#finished || this.#why !== null) return "ended";
+    // It broke before the model was asked, and would do so each time.
+    if (outcome?.failed && !NOT_ITS_FAULT.has(outcome.exitReason)) throw new Error(outcome.error ?? "no reason given");
+    return "later";
+  }
+
+  /** It could not even begin, several times: it ends with the reason, and what comes behind it goes on. */
+  async giveUp(reason: string): Promise<void> {
+    const { routes, settings } = this.#ports;
+    const entry = await routes.get(this.key);
+    const why = settings.home.redact(reason);
+    const text = t("I could not begin to answer this message, three times: {why}. {next}", { why, next: said(NEXT) });
+    await this.#settle("dead", text, entry ? { ...entry, suspended: true } : undefined);
   }
 
   #show(event: AgentEvent, facts: Readonly<Record<string, unknown>>): void {
@@ -291,9 +315,10 @@ export class ChatTurn {
         await this.#stayQueued(lease, ids);
         const why = this.#why;
         const says = why === null || why === "timeout";
-        const ended = end.kind === "failed" ? ("failed" as const) : ("answered" as const);
+        const isStopped = why === null && end.kind === "interrupted";
+        const ended = isStopped ? ENDS.stop : end.kind === "failed" ? ("failed" as const) : ("answered" as const);
         const outcome = says ? ended : ENDS[why];
-        const text = why === "timeout" ? TIMED_OUT : (end.finalText ?? "");
+        const text = isStopped ? said(STOPPED_ELSEWHERE) : why === "timeout" ? TIMED_OUT : (end.finalText ?? "");
         const outbox = says ? await this.#reply.compose(text, { failed: end.kind === "failed", conversation }) : [];
         const joined = conversation.agent.isSteered ? [] : this.#joined.map(({ id }) => id);
         const stored = await work.finish(lease, {
@@ -420,9 +445,10 @@ const ENDS = {
   shutdown: "interrupted",
   restart: "interrupted",
 } as const;
-const GAVE_UP =
-  "I tried to answer this message three times and failed. Your next message starts a new conversation; /resume reopens this one.";
+const NEXT = "Your next message starts a new conversation; /resume reopens this one.";
+const GAVE_UP = `I tried to answer this message three times and failed. ${NEXT}`;
 const TIMED_OUT = "The turn was stopped because nothing happened for too long. Write again to continue.";
+const STOPPED_ELSEWHERE = "This turn was stopped from outside the chat (hermes sessions stop).";
 const FULL = "The conversation nearly fills the model's window. /compress shortens it, /new begins another.";
 
 /** What the settings or the home are to blame for: the chat hears it. */

@@ -62,6 +62,11 @@ const NOTICES = {
     "这是新的对话：上一个对话一再失败。/resume 可重新打开。",
   'I was interrupted while working on "{text}". Write "continue" to resume it.':
     "我在处理“{text}”时被中断。发送 continue 即可继续。",
+  "state.db holds {count} answers that Python Hermes had to deliver (delivery_obligations); they are not taken over: its own gateway sends what is still open":
+    "state.db 中有 {count} 条 Python Hermes 尚需送达的回答（delivery_obligations）；它们不会被接管：未送达的由它自己的网关发送",
+  "I could not begin to answer this message, three times: {why}. {next}": "三次都未能开始回答此消息：{why}。{next}",
+  "Your next message starts a new conversation; /resume reopens this one.":
+    "你的下一条消息会开始新的对话；/resume 可重新打开此对话。",
   "I tried to answer this message three times and failed. Your next message starts a new conversation; /resume reopens this one.":
     "我尝试了三次都没能回答这条消息。你的下一条消息将开始新的对话；/resume 可重新打开这一个。",
   "The turn was stopped because nothing happened for too long. Write again to continue.":

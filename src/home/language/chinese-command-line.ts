@@ -2,6 +2,15 @@
 import type { Catalogue } from "./words.ts";
 
 const COMMON = {
+  "{who} has not answered yet; it stops or reads this when it does.": "{who} 尚未响应；响应后会停止或读取此消息。",
+  "The turn of {who} ended before it could be told.": "{who} 的回合在收到请求前已结束。",
+  "Asked {who} to stop its turn.": "已请求 {who} 停止其回合。",
+  "↪ with the next tool result of {who}.": "↪ 将随 {who} 的下一个工具结果送达。",
+  "No process is working on {id}.": "没有进程在处理 {id}。",
+  '"{text}" came too late to be read.': "“{text}”来得太晚，未被读取。",
+  "This turn was stopped from outside the chat (hermes sessions stop).":
+    "此回合已从聊天之外停止（hermes sessions stop）。",
+
   "{question} Not a terminal; pass -y to confirm.": "{question} 不是终端；用 -y 确认。",
   "Not a terminal; pass -y to confirm.": "不是终端；用 -y 确认。",
   "This command is interactive and needs a terminal. Use {otherwise}.":

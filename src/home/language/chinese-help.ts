@@ -460,6 +460,8 @@ const SESSIONS = {
   "billed to this provider": "由此提供商计费",
   "archive old ended sessions: hidden, not deleted": "归档已结束的旧会话：隐藏，不删除",
   "unarchive a session": "取消归档",
+  "stop the turn that another process is running": "停止另一个进程正在运行的回合",
+  "send a message into the turn that another process is running": "向另一个进程正在运行的回合发送消息",
   "count sessions and messages": "统计会话和消息数",
   "optimize the search index and compact the database": "优化搜索索引并压缩数据库",
   "back up the database (default: backups/ in the home)": "备份数据库（默认：主目录的 backups/）",

@@ -1,7 +1,8 @@
 // Messages that wait: stored before the platform is told, taken under the lease of their conversation, ended with their answer.
 import { parseJson } from "../../kit/json.ts";
+import { addControl } from "../controls.ts";
 import type { StoreCore } from "../core.ts";
-import { assertLease, databaseNow, heldByOther, laneOf, takeLane } from "../lanes.ts";
+import { assertLease, databaseNow, heldByOther, holderOf, laneOf, takeLane } from "../lanes.ts";
 import { appendTo } from "../messages.ts";
 import { writeMetaValue } from "../session-values.ts";
 import type { LaneToken } from "../store.ts";
@@ -218,23 +219,17 @@ export function followChange(
 
 // Controls, routes, changes.
 
-export function addControl(core: StoreCore, lane: string, kind: Control["kind"], payload: unknown): void {
-  const { lastId } = core.db.run(
-    "INSERT INTO controls (lane, kind, payload, created_at) VALUES (?, ?, ?, ?)",
-    ...[lane, kind, JSON.stringify(payload ?? null), databaseNow(core)],
-  );
-  noteChange(core, "control", null, `control:${lastId}`);
-}
-
-export function takeControls(core: StoreCore, lease: LaneToken): Control[] {
-  assertLease(core, lease.lane, { lease });
-  const rows = core.db.all<Control & { readonly payload: string }>(
-    "SELECT id, lane, kind, payload FROM controls WHERE lane = ? AND taken_at IS NULL ORDER BY id",
-    lease.lane,
-  );
-  const now = databaseNow(core);
-  for (const { id } of rows) core.db.run("UPDATE controls SET taken_at = ? WHERE id = ?", now, id);
-  return rows.map((row) => ({ ...row, payload: parseJson(row.payload) }));
+export function askHolderOf(
+  core: StoreCore,
+  sessionId: string,
+  { kind, says }: Pick<Control, "kind" | "says">,
+  event: InboxEvent | undefined,
+) {
+  if (holderOf(core, sessionId) === null) return null;
+  const [row] = event ? acceptEvents(core, [event], undefined) : [];
+  const asked = addControl(core, sessionId, kind, row == null ? says : { ...says, row });
+  if (asked) noteChange(core, "control", event?.sessionKey ?? null, `control:${asked.id}`);
+  return asked;
 }
 
 export function routeRows(core: StoreCore, where: string, ...values: string[]): Route[] {

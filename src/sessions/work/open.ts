@@ -1,7 +1,9 @@
 // The work of a home in its SQLite file. The tables are made with their first use: a home without chats has none of them.
 import { parseJson } from "../../kit/json.ts";
+import { controlState } from "../controls.ts";
 import type { StoreCore } from "../core.ts";
 import { databaseNow } from "../lanes.ts";
+import { owedByOriginal } from "../maintenance.ts";
 import type { Change, WorkCounts, WorkStore } from "../work.ts";
 import {
   API_RUN_TABLES,
@@ -15,7 +17,7 @@ import {
 } from "./api-runs.ts";
 import {
   acceptEvents,
-  addControl,
+  askHolderOf,
   beginTurn,
   countAttempt,
   cursorOf,
@@ -26,7 +28,6 @@ import {
   replaceEvent,
   routeRows,
   settleRows,
-  takeControls,
   takeRows,
   waitingRows,
   writeRoute,
@@ -116,8 +117,8 @@ export async function openSqliteWork(core: StoreCore): Promise<WorkStore> {
     takeBot: (bot, holder, options) => write(() => takeBot(core, bot, holder, options?.seconds)),
     renewBot: (lease, options) => write(() => renewBot(core, lease, options?.seconds)),
     releaseBot: (lease) => write(() => releaseBot(core, lease)),
-    control: (lane, kind, payload) => write(() => addControl(core, lane, kind, payload)),
-    takeControls: (lease) => write(() => takeControls(core, lease)),
+    control: (sessionId, kind, says, event) => write(() => askHolderOf(core, sessionId, { kind, says }, event)),
+    controlState: (id) => read(() => controlState(core, id)),
     route: (scope, key) => read(() => routeRows(core, "scope = ? AND session_key = ?", scope, key)[0] ?? null),
     routes: (scope) => read(() => routeRows(core, "scope = ?", scope)),
     setRoute: (scope, route, expected) => write(() => writeRoute(core, scope, route, expected)),
@@ -153,6 +154,7 @@ export async function openSqliteWork(core: StoreCore): Promise<WorkStore> {
     changes: (sinceId, options) => read(() => changesSince(core, sinceId, options?.limit)),
     lastChange: () => read(() => core.db.get<{ id: number | null }>("SELECT MAX(id) AS id FROM changes")?.id ?? 0),
     counts: () => read(() => countWork(core)),
+    owedByOriginal: () => read(() => owedByOriginal(core)),
     deadLetters: (options) =>
       read(() => outboxRows(core, "WHERE state = 'dead' ORDER BY id DESC LIMIT ?", options?.limit ?? 50)),
     sweep: () => write(() => sweep(core)),
@@ -214,7 +216,7 @@ function sweep(core: StoreCore): void {
     "DELETE FROM outbox WHERE sent_at IS NOT NULL AND sent_at < ?1 - CASE state WHEN 'dead' THEN 30 ELSE 7 END * 86400",
     now,
   );
-  core.db.run("DELETE FROM controls WHERE taken_at IS NOT NULL AND taken_at < ?", now - DAY);
+  core.db.run("DELETE FROM controls WHERE COALESCE(taken_at, created_at) < ?", now - DAY);
   sweepRuns(core);
   sweepApiRuns(core);
   core.db.run("DELETE FROM changes WHERE id <= (SELECT MAX(id) FROM changes) - ?", KEPT_CHANGES);

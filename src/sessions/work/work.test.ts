@@ -94,3 +94,25 @@ test("a row that joins a turn ends with it unless a turn of its own has begun; s
     [elsewhere],
   );
 });
+
+test("answers that the original still owes are told and left as they are", async (t) => {
+  const { store, path } = await temporaryStore(t);
+  const work = await store.work();
+  assert.equal(await work.owedByOriginal(), null);
+  const db = new DatabaseSync(path);
+  t.after(() => db.close());
+  db.exec("CREATE TABLE delivery_obligations (id TEXT, whatever TEXT)");
+  assert.equal(await work.owedByOriginal(), null, "an empty table owes nothing");
+  db.exec("INSERT INTO delivery_obligations VALUES ('a', 'x'), ('b', 'y')");
+  assert.match((await work.owedByOriginal()) ?? "", /^state\.db holds 2 answers that Python Hermes had to deliver/);
+  const told = (await store.health()).find(({ text }) => text.includes("delivery_obligations"));
+  assert.equal(told?.ok, true);
+  const left = db.prepare("SELECT * FROM delivery_obligations").all();
+  assert.deepEqual(
+    left.map((row) => ({ ...row })),
+    [
+      { id: "a", whatever: "x" },
+      { id: "b", whatever: "y" },
+    ],
+  );
+});

@@ -76,7 +76,9 @@ export class IncomingReader {
     const attached = attachmentOf(message);
     const who = { source, isBot, mentionsUs };
     const isWelcome = attached !== null && ((await this.#host.allows?.(who)) ?? true);
-    const fetched = attached && isWelcome && fate === "ours" ? await this.#fetch(attached) : null;
+    const { sticker } = message;
+    const isKnown = (sticker && (await this.#host.knowsSticker?.(sticker.file_unique_id))) ?? false;
+    const fetched = attached && isWelcome && !isKnown && fate === "ours" ? await this.#fetch(attached) : null;
     const note = fetched && "note" in fetched ? fetched.note : "";
     const { forward_origin: origin, reply_to_message: answered, quote } = message;
     const shown = origin ? `[Forwarded from ${oneLine(nameOfOrigin(origin))}]` : text;
@@ -92,7 +94,7 @@ export class IncomingReader {
       messageId: String(message.message_id),
       ...(fetched && "file" in fetched ? { files: [fetched.file] } : {}),
       ...(album === undefined ? {} : { album }),
-      ...(message.sticker ? { sticker: stickerOf(message.sticker) } : {}),
+      ...(sticker ? { sticker: stickerOf(sticker) } : {}),
       ...(isAnswer
         ? {
             replyTo: { messageId: String(answered.message_id), text: quote?.text ?? answered.text ?? answered.caption },
