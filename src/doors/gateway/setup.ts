@@ -89,7 +89,7 @@ async function connect(entry: PlatformEntry, settings: GatewaySettings, ctx: Cli
     const refusal = problem === null ? await refusalOf(entry, option, ctx) : null;
     if (problem === null && refusal === null) break;
     io.err(`⚠ ${problem?.text ?? `${refusal}. Ctrl+C cancels.`}\n`);
-    asked = problem?.again ?? entry.variables.filter(({ optional }) => !optional);
+    asked = problem?.again ?? namedIn(refusal ?? "", entry);
   }
   for (const [name, value] of typed) await home.setEnv(name, value);
   if (settings.platform(entry.name).enabled === false)
@@ -109,7 +109,8 @@ async function refusalOf(
   try {
     const host = loneHost(entry, option, { home, clock });
     const who = await entry.verify(host);
-    if (who !== null) io.out(`✓ ${entry.label} knows the bot: ${who}\n`);
+    const says = entry.listensOnly ? "can listen on" : "knows the bot:";
+    if (who !== null) io.out(`✓ ${entry.label} ${says} ${who}\n`);
     return null;
   } catch (error) {
     if (error instanceof PlatformError && !error.retryable && error.code !== "package_missing") return error.message;
@@ -172,8 +173,13 @@ function problemOf(
   }
   const text = entry.check?.(option) ?? null;
   if (text === null) return null;
-  const named = entry.variables.filter(({ name }) => text.includes(name));
-  return { text, again: named.length > 0 ? named : needed };
+  return { text, again: namedIn(text, entry) };
+}
+
+/** The variables that a sentence is about; all that are needed when it names none. */
+function namedIn(text: string, { variables }: PlatformEntry): readonly SetupVariable[] {
+  const named = variables.filter(({ name }) => new RegExp(`\\b${name}\\b`).test(text));
+  return named.length > 0 ? named : variables.filter(({ optional }) => !optional);
 }
 
 function nextSteps(entry: PlatformEntry, { home }: CliContext): string {

@@ -58,6 +58,7 @@ export class GithubServer {
       return refused(403, "Request forbidden by administrative rules. Please set a User-Agent");
     const [, repo = "", number = ""] = PATH.exec(path) ?? [];
     if (headers.authorization !== `Bearer ${this.token}`) return refused(401, "Bad credentials");
+    if (path === "/user") return { status: 200, body: { login: "hermes-bot", id: 1 } };
     if (!this.places.has(`${repo}#${number}`)) return refused(404, "Not Found");
     return method === "POST" ? this.#post(call, repo, number) : this.#list(call, repo, number);
   }

@@ -45,6 +45,12 @@ export class MatrixServer {
   /** Tokens from before this position are unknown, as after a restored database. */
   oldestToken = 0;
   isTokenValid = true;
+  /** Logins of devices without a name that have not ended. */
+  readonly passing = new Set<string>();
+  #logins = 0;
+  /** They may redact what others wrote. */
+  readonly moderators = new Set<string>();
+  readonly #redacted = new Set<string>();
 
   static async start(): Promise<MatrixServer> {
     const server = new MatrixServer();
@@ -118,6 +124,8 @@ export class MatrixServer {
   }
 
   redact(room: string, sender: string, eventId: string): string {
+    const author = this.#rooms.get(room)?.events.find(({ event }) => event.event_id === eventId)?.event.sender;
+    if (author !== undefined && (author === sender || this.moderators.has(sender))) this.#redacted.add(eventId);
     return this.#add(room, { type: "m.room.redaction", sender, content: { redacts: eventId }, redacts: eventId });
   }
 
@@ -166,6 +174,7 @@ export class MatrixServer {
     const { method, path } = call;
     if (path === "/_matrix/client/versions") return ok({ versions: ["v1.1", "v1.11"] });
     if (path === "/_matrix/client/v3/login") return this.#logIn(call);
+    if (path === "/_matrix/client/v3/logout") return this.#logOut(call);
     if (call.query.has("access_token")) return refused(400, "M_INVALID_PARAM", "tokens belong into the header");
     if (call.headers.authorization === undefined) return refused(401, "M_MISSING_TOKEN", "Missing access token");
     if (call.headers.authorization !== `Bearer ${TOKEN}` || !this.isTokenValid)
@@ -192,7 +201,14 @@ export class MatrixServer {
     const { user } = Object(identifier);
     if (type !== "m.login.password" || typeof user !== "string") return refused(400, "M_BAD_JSON", "bad login");
     if (password !== MatrixServer.PASSWORD) return refused(403, "M_FORBIDDEN", "Invalid username or password");
-    return ok({ user_id: MatrixServer.BOT, access_token: TOKEN, device_id: device ?? "NEW" });
+    if (device !== undefined) return ok({ user_id: MatrixServer.BOT, access_token: TOKEN, device_id: device });
+    this.passing.add(`passing-${++this.#logins}`);
+    return ok({ user_id: MatrixServer.BOT, access_token: `passing-${this.#logins}`, device_id: "NEW" });
+  }
+
+  #logOut({ headers }: Call): Answer {
+    const token = String(headers.authorization).replace("Bearer ", "");
+    return this.passing.delete(token) ? ok({}) : refused(401, "M_UNKNOWN_TOKEN", "Unknown token");
   }
 
   #upload({ headers, body, query }: Call): Answer {
@@ -279,7 +295,8 @@ export class MatrixServer {
     }
     if (what === "event") {
       const found = room.events.find(({ event }) => event.event_id === rest[0]);
-      return found ? ok(found.event) : refused(404, "M_NOT_FOUND", "Event not found.");
+      if (!found) return refused(404, "M_NOT_FOUND", "Event not found.");
+      return ok(this.#redacted.has(rest[0] ?? "") ? { ...found.event, content: {} } : found.event);
     }
     if (what === "messages") return history(room, query);
     if (what === "typing" && method === "PUT")

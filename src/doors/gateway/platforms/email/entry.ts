@@ -133,10 +133,11 @@ Answers go to the sender only, not to others who got the mail.`,
   sendsAlone: true,
   // Logging in once more disturbs nobody.
   verify: async (host) => {
-    const { openEmail } = await import("./adapter.ts");
+    const [{ openEmail }, { trySending }] = [await import("./adapter.ts"), await import("./outgoing.ts")];
     const adapter = await openEmail(host);
     try {
       await adapter.connect(AbortSignal.timeout(30_000));
+      await trySending(host, mailSettings(host.option));
       return adapter.account;
     } finally {
       await adapter.disconnect();

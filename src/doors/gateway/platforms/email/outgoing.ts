@@ -1,7 +1,14 @@
 // Mails that leave. What a failure says about the mail is kept apart: before its last byte nothing was accepted, after it nobody knows.
 import type { Logger } from "nodemailer/lib/shared";
 import { codeOf, messageOf } from "../../../../kit/errors.ts";
-import type { AdapterHost, ChatTarget, OutgoingFile, SendOptions, SendResult } from "../../contract.ts";
+import {
+  type AdapterHost,
+  type ChatTarget,
+  type OutgoingFile,
+  PlatformError,
+  type SendOptions,
+  type SendResult,
+} from "../../contract.ts";
 import type { MailSettings } from "./entry.ts";
 import { isMessageId, messageIdFor, replySubject, subjectFrom } from "./threads.ts";
 
@@ -75,6 +82,21 @@ export class Outgoing {
     if (!source) return undefined;
     return { subject: source.chat_topic ?? "", ids: isMessageId(source.message_id) ? [source.message_id] : [] };
   }
+}
+
+/** Logs in where mail is handed in, and hands nothing in. Rejects with a `PlatformError`. */
+export async function trySending(host: AdapterHost, settings: MailSettings): Promise<void> {
+  const { createTransport } = await host.package("nodemailer", () => import("nodemailer"));
+  const place = `${settings.smtp.host}:${settings.smtp.port}`;
+  const isRefused = (error: unknown) => /^E(?:NO)?AUTH$/.test(codeOf(error) ?? "");
+  await createTransport(connection(settings))
+    .verify()
+    .catch((error: unknown) => {
+      const why = isRefused(error) ? "refused the login" : `cannot be reached: ${messageOf(error)}`;
+      const hint = isRefused(error) ? "; check EMAIL_ADDRESS, EMAIL_PASSWORD and EMAIL_SMTP_HOST" : "";
+      const about = { retryable: !isRefused(error), cause: error };
+      throw new PlatformError(isRefused(error) ? "auth" : "connection", `${place} ${why}${hint}`, about);
+    });
 }
 
 function connection({ smtp, address, password }: MailSettings) {

@@ -6,6 +6,7 @@ import { toPlain } from "./format.ts";
 import { isChannel, isName } from "./protocol.ts";
 
 export const LINE_BYTES = 400;
+const VERIFY_MS = 30_000;
 
 export interface IrcSettings {
   readonly host: string;
@@ -91,5 +92,16 @@ Commands begin with ! here (!new, !help), because clients keep / for themselves.
   sendsAlone: false,
   commandWord: (name) => `!${name}`,
   hint: "You answer on IRC: plain text without Markdown, in as few lines as possible; every line is a message of its own.",
+  // Under another nick if ours is in use: the bot that has it is left alone.
+  verify: async (host) => {
+    const { IrcConnection } = await import("./connection.ts");
+    const settings = ircSettings(host.option);
+    const over = AbortSignal.timeout(VERIFY_MS);
+    const ports = { clock: host.clock, log: host.log, signal: over, onLine: () => undefined, onEnd: () => undefined };
+    const connection = await IrcConnection.open(settings, ports);
+    const { nick, isLoggedIn } = connection;
+    connection.close();
+    return `${nick} on ${settings.host}${isLoggedIn ? ", logged in" : ""}`;
+  },
   open: async (host) => (await import("./adapter.ts")).openIrc(host),
 };

@@ -1,6 +1,6 @@
 import type { AdapterHost, PlatformEntry } from "../../contract.ts";
 import { askWho, named } from "../../verify.ts";
-import { addressProblem, trimmedUrl } from "../../web-calls.ts";
+import { addressProblem, callWeb, trimmedUrl } from "../../web-calls.ts";
 
 const text = (value: unknown) => (value === undefined || value === null ? "" : String(value).trim());
 
@@ -13,6 +13,36 @@ function identity(option: AdapterHost["option"]): string | null {
   if (token !== "") return token;
   return user !== "" && password !== "" ? `${server} ${user}` : null;
 }
+
+/** As a device of its own, which is gone afterwards: a bot that runs keeps its login. */
+async function whoLogsIn(server: string, option: AdapterHost["option"]): Promise<string> {
+  let token = "";
+  const user = text(option("user_id", "MATRIX_USER_ID"));
+  const who = await askWho(
+    {
+      url: `${server}/_matrix/client/v3/login`,
+      method: "POST",
+      body: {
+        ...{ type: "m.login.password", identifier: { type: "m.id.user", user } },
+        ...{ password: text(option("password", "MATRIX_PASSWORD")), initial_device_display_name: "Hermes setup" },
+      },
+    },
+    {
+      who: ({ user_id: id, access_token: given }) => {
+        token = typeof given === "string" ? given : "";
+        return named(id);
+      },
+      words: ({ error }) => error,
+      refusal: "The homeserver does not accept MATRIX_USER_ID with MATRIX_PASSWORD",
+      refusedBy: [400],
+    },
+  );
+  const headers = { authorization: `Bearer ${token}` };
+  await callWeb(`${server}/_matrix/client/v3/logout`, { method: "POST", headers, body: {}, seconds: LOGOUT_SECONDS });
+  return who;
+}
+
+const LOGOUT_SECONDS = 15;
 
 export const entry: PlatformEntry = {
   name: "matrix",
@@ -58,11 +88,10 @@ export const entry: PlatformEntry = {
     const [, chatId, threadId] = /^([!@][^\s$]{1,255}?)(?::(\$\S{1,255}))?$/.exec(written.trim()) ?? [];
     return chatId === undefined ? null : { chatId, ...(threadId === undefined ? {} : { threadId }) };
   },
-  // With a password every login is a device of its own: that is left to the gateway.
   verify: async ({ option }) => {
     const token = text(option("token", "MATRIX_ACCESS_TOKEN"));
-    if (token === "") return null;
     const server = trimmedUrl(option("homeserver", "MATRIX_HOMESERVER"));
+    if (token === "") return whoLogsIn(server, option);
     return askWho(
       { url: `${server}/_matrix/client/v3/account/whoami`, headers: { authorization: `Bearer ${token}` } },
       {

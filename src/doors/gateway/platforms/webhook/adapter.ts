@@ -4,6 +4,7 @@ import { headerOf, isLoopbackHost } from "../../../http.ts";
 import type { AdapterHost, ChatMessage, ChatTarget, PlatformAdapter, SendOptions, SendResult } from "../../contract.ts";
 import { type HttpCall, type HttpReply, type Listener, listen } from "../../listener.ts";
 import { trimmedUrl } from "../../web-calls.ts";
+import { GITHUB_URL } from "./entry.ts";
 import { deliveryIdOf, eventOf, fill, parsePayload, passes, promptFor } from "./payload.ts";
 import { addressOf, exposure, NO_AUTH, type Route } from "./routes.ts";
 import { type Verdict, verifySignature } from "./signatures.ts";
@@ -11,7 +12,6 @@ import { Routes, SUBSCRIPTIONS } from "./subscriptions.ts";
 import { comment, type Destination, destinationOf, findComment, type Github, parseOwnTarget } from "./targets.ts";
 
 const PREFIX = "/webhooks/";
-const GITHUB_URL = "https://api.github.com";
 const PER_MINUTE = 30;
 const MINUTE = 60_000;
 /** How far back a comment is looked for when nobody says since when, in seconds. */

@@ -1,11 +1,15 @@
 // Webhooks: other programs call us, each delivery is a conversation of its own.
-import { asRecord, isRecord } from "../../../../kit/json.ts";
+import { asRecord, asText, isRecord } from "../../../../kit/json.ts";
 import { isLoopbackHost } from "../../../http.ts";
 import type { PlatformEntry } from "../../contract.ts";
 import { isYes } from "../../groups.ts";
-import { addressProblem } from "../../web-calls.ts";
+import { listen } from "../../listener.ts";
+import { askWho, named } from "../../verify.ts";
+import { addressProblem, trimmedUrl } from "../../web-calls.ts";
 import { addressOf, configuredRoutes, exposure } from "./routes.ts";
 import { parseOwnTarget } from "./targets.ts";
+
+export const GITHUB_URL = "https://api.github.com";
 
 export const entry: PlatformEntry = {
   name: "webhook",
@@ -67,5 +71,26 @@ export const entry: PlatformEntry = {
   },
   parseTarget: parseOwnTarget,
   sendsAlone: true,
+  // Whether the address can be listened on, and who the token for comments belongs to.
+  verify: async ({ option, log }) => {
+    const { host, port } = addressOf(option);
+    const handle = async () => ({ status: 503 });
+    const listener = await listen({ host, port, log, handle, setting: "WEBHOOK_PORT and WEBHOOK_HOST" });
+    await listener.close();
+    const token = asText(option("github_token", "GITHUB_TOKEN")).trim();
+    if (token === "") return listener.url;
+    const user = await askWho(
+      {
+        url: `${trimmedUrl(option("github_api_url")) || GITHUB_URL}/user`,
+        headers: { authorization: `Bearer ${token}`, "user-agent": "hermes" },
+      },
+      {
+        who: ({ login }) => named(login, "@"),
+        words: ({ message }) => message,
+        refusal: "GitHub does not accept GITHUB_TOKEN",
+      },
+    );
+    return `${listener.url}, ${user} on GitHub`;
+  },
   open: async (host) => (await import("./adapter.ts")).openWebhook(host),
 };

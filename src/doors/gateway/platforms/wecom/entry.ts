@@ -34,5 +34,15 @@ export const entry: PlatformEntry = {
   sendsAlone: false,
   hint: "You are on WeCom. Markdown is shown formatted.",
   parseTarget: (written) => (/^[\w.@-]{1,64}$/.test(written.trim()) ? { chatId: written.trim() } : null),
+  // A gateway that runs with this bot loses its connection to this, and opens it again.
+  verify: async (host) => {
+    const adapter = await (await import("./adapter.ts")).openWeCom(host);
+    try {
+      await adapter.connect(AbortSignal.timeout(30_000));
+      return adapter.account;
+    } finally {
+      await adapter.disconnect();
+    }
+  },
   open: async (host) => (await import("./adapter.ts")).openWeCom(host),
 };

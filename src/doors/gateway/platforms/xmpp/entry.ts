@@ -93,5 +93,13 @@ With an archive on the server (XEP-0313) nothing that is written while the gatew
   },
   sendsAlone: true,
   hint: "You answer by XMPP: short texts; *bold*, _italic_, `code` and blocks of code are shown, tables and headings are not.",
+  // As a device of its own: a bot that runs stays online.
+  verify: async (host) => {
+    const { XmppConnection } = await import("./connection.ts");
+    const settings = { ...xmppSettings(host.option), resource: "hermes-setup" };
+    const connection = await XmppConnection.open(host, settings, { onStanza: () => null, onEnd: () => undefined });
+    await connection.close();
+    return connection.address;
+  },
   open: async (host) => (await import("./adapter.ts")).openXmpp(host),
 };
