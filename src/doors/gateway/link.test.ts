@@ -4,6 +4,7 @@ import { type TestContext, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { recordedLog, temporaryStore } from "../../../test/support/session-store.ts";
 import { systemClock } from "../../kit/clock.ts";
+import { StoreError } from "../../sessions/store.ts";
 import type { WorkStore } from "../../sessions/work.ts";
 import type { AdapterHost, PlatformAdapter, PlatformEntry } from "./contract.ts";
 import { Link } from "./link.ts";
@@ -96,6 +97,18 @@ test("after ten failures in a row it pauses until somebody resumes it; a connect
   assert.match(said.at(-1) ?? "", /paused after 10 failures: down; \/platform resume p/);
   isDown = false;
   link.resume();
+  await until(() => link.status.state === "connected");
+});
+
+test("a store that cannot be written never pauses a platform: it is connected as soon as that is over", async (t) => {
+  let isFull = true;
+  const { link, opened } = await linked(t, () => {
+    if (isFull) throw new StoreError("full", "the disk is full");
+    return adapter();
+  });
+  await until(() => opened() > 12);
+  assert.match(link.status.error_message ?? "", /the disk is full/);
+  isFull = false;
   await until(() => link.status.state === "connected");
 });
 

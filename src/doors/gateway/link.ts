@@ -3,7 +3,7 @@ import type { Logger } from "../../home/log.ts";
 import { type Clock, joinSignals, OutOfTime, within } from "../../kit/clock.ts";
 import { messageOf } from "../../kit/errors.ts";
 import { isRecord } from "../../kit/json.ts";
-import { LaneMovedError } from "../../sessions/store.ts";
+import { LaneMovedError, StoreError } from "../../sessions/store.ts";
 import type { BotLease, OutboxRow, WorkStore } from "../../sessions/work.ts";
 import { type AdapterHost, type PlatformAdapter, type PlatformEntry, PlatformError } from "./contract.ts";
 import { Delivery } from "./delivery.ts";
@@ -134,7 +134,9 @@ export class Link {
         await this.#untilResumed();
         continue;
       }
-      if (++this.#failures >= MOST_FAILURES) {
+      this.#failures++;
+      // A disk that is full is not the platform's failure: it is tried for as long as that lasts.
+      if (this.#failures >= MOST_FAILURES && !(error.cause instanceof StoreError)) {
         this.#fail("paused", error);
         this.#options.say(
           `paused after ${MOST_FAILURES} failures: ${error.message}; /platform resume ${this.entry.name}`,

@@ -148,3 +148,32 @@ test("a port that is taken is named with its setting", async (t) => {
       /taken; choose another with WEBHOOK_PORT/.test(error.message),
   );
 });
+
+test("among hundreds of callers that never finish, one that does is answered at once, and they do not pile up", async (t) => {
+  const { port, url } = await server(t, echo);
+  const beginnings = [
+    "",
+    "POST /x HTT",
+    "POST /x HTTP/1.1\r\nHost: a\r\n",
+    "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhal",
+  ];
+  const slow = await Promise.all(
+    Array.from({ length: 320 }, async (_, at) => {
+      const socket = await rawConnection(t, port);
+      socket.write(beginnings[at % beginnings.length] ?? "");
+      const closed = { is: false };
+      socket.once("close", () => {
+        closed.is = true;
+      });
+      return closed;
+    }),
+  );
+  const open = () => slow.filter(({ is }) => !is).length;
+  for (let at = 0; at < 5; at++) {
+    const reply = await fetch(`${url}/y`, { method: "POST", body: "whole" });
+    assert.equal(reply.status, 200);
+    await reply.body?.cancel();
+  }
+  await until(() => open() <= 200, "the oldest are closed");
+  assert.ok(open() >= 190, "only those that are too many");
+});

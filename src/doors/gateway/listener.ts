@@ -1,6 +1,7 @@
 // A small HTTP server for platforms that call us. Bodies are read whole and within a limit before anybody looks at them.
 import { timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders, IncomingMessage, Server, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
 import type { Logger } from "../../home/log.ts";
 import { CallerGoneError, closeServer, drained, listenOn, NotListeningError, readWithin } from "../http.ts";
 import { PlatformError } from "./contract.ts";
@@ -41,6 +42,9 @@ export interface Listener {
 }
 
 const BODY_MS = 30_000;
+const HEAD_MS = 10_000;
+/** Connections that have sent no whole request; the oldest of more is closed, so that a caller with something to say finds room. */
+const MOST_WAITING = 200;
 const LOOK_MS = 5_000;
 const MAX_BYTES = 1_048_576;
 
@@ -48,12 +52,22 @@ const MAX_BYTES = 1_048_576;
 export async function listen(options: ListenOptions): Promise<Listener> {
   const { createServer } = process.getBuiltinModule("node:http");
   const { port, log } = options;
-  const limits = { requestTimeout: BODY_MS, connectionsCheckingInterval: LOOK_MS };
+  const limits = { requestTimeout: BODY_MS, headersTimeout: HEAD_MS, connectionsCheckingInterval: LOOK_MS };
+  const waiting = new Set<Socket>();
   const server: Server = createServer(limits, (request, response) => {
+    const { socket } = request;
+    request.once("end", () => waiting.delete(socket));
     answer(request, options)
       .catch((error: unknown) => failed(error, request, log))
       .then((reply) => reply && write(request, response, reply, { isLast: !server.listening }))
-      .catch((error: unknown) => log.debug("a reply could not be written", error));
+      .catch((error: unknown) => log.debug("a reply could not be written", error))
+      .finally(() => !socket.destroyed && waiting.add(socket));
+  });
+  server.on("connection", (socket) => {
+    waiting.add(socket);
+    socket.once("close", () => waiting.delete(socket));
+    const [oldest] = waiting;
+    if (waiting.size > MOST_WAITING) oldest?.destroy();
   });
   const url = await listenOn(server, options).catch((error: unknown) => {
     if (!(error instanceof NotListeningError)) throw error;
