@@ -210,12 +210,18 @@ describe("Matrix", () => {
     const edited = server.say(dm, ANN, "with a tipo");
     const deleted = server.say(dm, ANN, "never mind this one");
     const forged = server.say(dm, ANN, "as I wrote it");
+    const moderated = server.say(dm, ANN, "what a moderator removes");
     await until("all of them are stored", () =>
-      server.web.callsOf(/receipt/).some(({ path }) => decodeURIComponent(path).endsWith(forged)),
+      server.web.callsOf(/receipt/).some(({ path }) => decodeURIComponent(path).endsWith(moderated)),
     );
     server.edit(dm, ANN, edited, "with a typo");
     server.redact(dm, ANN, deleted);
     server.edit(dm, EVE, forged, "as Eve likes it");
+    // Redactions that no homeserver let through: of a stranger, and from a room of his own.
+    server.redact(dm, EVE, forged);
+    server.redact(one.team, BOB, forged);
+    server.moderators.add(BOB);
+    server.redact(dm, BOB, moderated);
     const seen = server.say(dm, ANN, "the last one");
     await until("the changes were read", () =>
       server.web.callsOf(/receipt/).some(({ path }) => decodeURIComponent(path).endsWith(seen)),
@@ -226,7 +232,17 @@ describe("Matrix", () => {
     const said = bodies(server, dm).slice(-3).join("\n");
     assert.match(said, /heard: with a typo/);
     assert.match(said, /as I wrote it/);
-    assert.doesNotMatch(said, /tipo|never mind|Eve/);
+    assert.doesNotMatch(said, /tipo|never mind|Eve|moderator/);
+  });
+
+  test("a name that another member has too is told with the id of whoever shows it", async () => {
+    const { server, model } = one;
+    const room = server.room({ [ANN]: "Ann", [BOB]: "A nn\u200b" }, { name: "Two Anns" });
+    server.say(room, BOB, mention("who am I"));
+    await one.written("heard: who am I", room);
+    const turn = asked(model, "who am I").findLast(({ body }) => body.tools?.length);
+    const system = String(turn?.body.messages[0].content);
+    assert.match(system, /You talk with A nn ?\(@bob:test\)\./);
   });
 
   test("an invitation of somebody who may write is accepted, and what they wrote with it is answered", async () => {

@@ -122,7 +122,8 @@ export class Reader {
 
   async #changeBy(roomId: string, event: RoomEvent): Promise<Change | null> {
     if (event.sender === this.#server.userId) return null;
-    if (event.type === "m.room.redaction") return event.redacts === "" ? null : { id: event.redacts, text: null };
+    if (event.type === "m.room.redaction")
+      return (await this.#mayRedact(roomId, event)) ? { id: event.redacts, text: null } : null;
     const { replaces = "" } = relationOf(event);
     const author = this.#senders.get(replaces) ?? (await this.#event(roomId, replaces))?.sender;
     // Anybody can send an event that claims to replace another.
@@ -130,6 +131,14 @@ export class Reader {
     const room = await this.#rooms.about(roomId);
     const text = spokenText(asRecord(event.content["m.new_content"]), { isReply: false, us: this.#usIn(room) });
     return text === "" ? null : { id: replaces, text: withCommand(text, this.#commands()) };
+  }
+
+  /** Whoever wrote it, or somebody whom the homeserver let: then nothing is left of it. A room speaks for its own events alone. */
+  async #mayRedact(roomId: string, { redacts, sender }: RoomEvent): Promise<boolean> {
+    if (redacts === "") return false;
+    if (this.#senders.get(redacts) === sender) return true;
+    const event = await this.#event(roomId, redacts);
+    return event !== null && (event.sender === sender || Object.keys(event.content).length === 0);
   }
 
   async #messageBy(roomId: string, event: RoomEvent): Promise<ChatMessage | null> {

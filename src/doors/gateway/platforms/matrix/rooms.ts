@@ -83,6 +83,7 @@ export class Rooms {
     const members = new Map(
       Object.entries(asRecord(joined)).map(([user, about]) => [user, asText(asRecord(about).display_name) || user]),
     );
+    for (const [user, shown] of told(members, this.#server.userId)) members.set(user, shown);
     const others = [...members].filter(([user]) => user !== this.#server.userId).map(([, shown]) => shown);
     return {
       id,
@@ -103,4 +104,20 @@ export class Rooms {
       throw error;
     }
   }
+}
+
+/** Anybody may show any name: one that is another member's too, or reads like an id, is told with the id behind it. */
+function told(members: ReadonlyMap<string, string>, us: string): readonly (readonly [string, string])[] {
+  const plain = (name: string) =>
+    name
+      .normalize("NFKC")
+      .replace(/[\s\p{C}]+/gu, "")
+      .toLowerCase();
+  const counts = new Map<string, number>();
+  for (const [, name] of members) counts.set(plain(name), (counts.get(plain(name)) ?? 0) + 1);
+  return [...members]
+    .filter(
+      ([user, name]) => user !== us && name !== user && (name.includes("@") || (counts.get(plain(name)) ?? 0) > 1),
+    )
+    .map(([user, name]) => [user, `${name} (${user})`] as const);
 }

@@ -42,6 +42,8 @@ export class Reception {
   constructor(host: AdapterHost, options: ReceptionOptions) {
     this.#host = host;
     this.#options = options;
+    // Whoever takes the name next changes nothing that was written under it.
+    options.rooms.onGone = (occupant) => void this.#inOrder(async () => this.#forget(occupant));
   }
 
   /** What was missed in chats. Messages that come meanwhile wait. */
@@ -131,7 +133,8 @@ export class Reception {
   }
 
   #advance({ type, from, archiveId, delayedAt }: ReadMessage): void {
-    const at = Math.floor((delayedAt ?? this.#host.clock.now()) / 1000);
+    // Whoever wrote it may have dated it; nothing was written later than now.
+    const at = Math.floor(Math.min(delayedAt ?? Number.POSITIVE_INFINITY, this.#host.clock.now()) / 1000);
     const { account, rooms } = this.#positions;
     if (type === "groupchat") this.#positions = { account, rooms: { ...rooms, [bareOf(from)]: at } };
     else if (archiveId !== null && at >= (account?.at ?? 0))
@@ -148,7 +151,11 @@ export class Reception {
   }
 
   #writerOf({ from }: ReadMessage, id: string): string {
-    return `${this.#options.rooms.has(from) ? from : bareOf(from)} ${id}`;
+    return `${this.#options.rooms.has(from) ? `${bareOf(from)}/${resourceOf(from)}` : bareOf(from)} ${id}`;
+  }
+
+  #forget(occupant: string): void {
+    for (const writer of this.#updates.keys()) if (writer.startsWith(`${occupant} `)) this.#updates.delete(writer);
   }
 
   /** None: it is not for us. */

@@ -31,6 +31,8 @@ export class Rooms {
   readonly #host: AdapterHost;
   readonly #signal: AbortSignal;
   readonly #rooms: ReadonlyMap<string, Room>;
+  /** Somebody is no longer there under a name, which is free for others now. */
+  onGone: ((occupant: string) => void) | null = null;
 
   constructor(connection: XmppConnection, host: AdapterHost, settings: XmppSettings, signal: AbortSignal) {
     this.#connection = connection;
@@ -131,6 +133,7 @@ export class Rooms {
     const address = about?.getChild("item")?.attrs.jid;
     if (type === "unavailable") {
       room.people.delete(resourceOf(from));
+      this.onGone?.(`${bareOf(from)}/${resourceOf(from)}`);
       if (isSelf) this.#onLeft(room, codes);
       return true;
     }
