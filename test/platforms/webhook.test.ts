@@ -144,7 +144,7 @@ describe("webhooks", () => {
 
   test("a payment signed the way of svix is accepted while its time is current", async () => {
     const { secret, body } = named("payment event signed the way of svix");
-    const send = (seconds: number, id = `msg_${randomUUID()}`) => {
+    const send = (seconds: number, id = `msg_${randomUUID()}`, more: Record<string, string> = {}) => {
       const time = String(Math.floor(Date.now() / 1000) + seconds);
       const key = Buffer.from(secret.slice(6), "base64");
       const signature = createHmac("sha256", key).update(`${id}.${time}.${body}`).digest("base64");
@@ -152,6 +152,7 @@ describe("webhooks", () => {
         "svix-id": id,
         "svix-timestamp": time,
         "svix-signature": `v1,${signature}`,
+        ...more,
       });
     };
     assert.equal((await send(-290)).status, 202);
@@ -160,6 +161,8 @@ describe("webhooks", () => {
     assert.equal((await send(310)).status, 401);
     assert.equal((await send(0, "msg_one")).status, 202);
     assert.deepEqual((await send(1, "msg_one")).json, { status: "duplicate", delivery_id: "msg_one" });
+    const forged = await send(2, "msg_one", { "x-github-delivery": randomUUID(), "x-request-id": randomUUID() });
+    assert.deepEqual(forged.json, { status: "duplicate", delivery_id: "msg_one" });
   });
 
   test("without a signature, or with a wrong one, nothing comes in", async () => {
@@ -186,6 +189,8 @@ describe("webhooks", () => {
     assert.equal(first.status, 202);
     const second = await post(`${url}/webhooks/plain`, body, headers);
     assert.deepEqual(second.json, { status: "duplicate", delivery_id: first.json.delivery_id });
+    const renamed = await post(`${url}/webhooks/plain`, body, { ...headers, "x-request-id": randomUUID() });
+    assert.deepEqual(renamed.json, { status: "duplicate", delivery_id: first.json.delivery_id });
   });
 
   test("too large a body is 413, said or not, and before any signature is looked at", async () => {

@@ -14,6 +14,8 @@ import { comment, type Destination, destinationOf, findComment, type Github, par
 const PREFIX = "/webhooks/";
 const PER_MINUTE = 30;
 const MINUTE = 60_000;
+/** A signed time holds for five minutes before and behind it. */
+const REPLAY_MS = 10 * MINUTE;
 /** How far back a comment is looked for when nobody says since when, in seconds. */
 const LOOK_BACK = 86_400;
 
@@ -33,6 +35,8 @@ class Webhook implements PlatformAdapter {
   readonly #routes: Routes;
   /** When the last minute's deliveries of a route came. */
   readonly #recent = new Map<string, number[]>();
+  /** Signed deliveries whose time still holds, by their replay keys: under which id, and until when. */
+  readonly #replayable = new Map<string, { readonly id: string; readonly until: number }>();
   #listener: Listener | null = null;
   #signal: AbortSignal | undefined;
 
@@ -92,8 +96,29 @@ class Webhook implements PlatformAdapter {
     const event = eventOf(call.headers, payload);
     const isWanted = route.events.length === 0 || route.events.includes(event) || route.events.includes("*");
     if (!isWanted || !passes(route.filters, payload, event)) return { status: 200, body: { status: "ignored", event } };
-    const delivery = { route, payload, event, id: deliveryIdOf(call.headers, verdict.replayKey) };
-    return route.deliverOnly ? this.#deliver(delivery) : this.#accept(delivery);
+    const { replayKey, signedId } = verdict;
+    const id = deliveryIdOf(call.headers, replayKey, signedId);
+    const before = this.#seenAs(route, replayKey);
+    if (before !== null && before !== id) return { status: 200, body: { status: "duplicate", delivery_id: before } };
+    const key = replayKey === null ? null : updateIdOf(route, replayKey);
+    if (key !== null) this.#replayable.set(key, { id, until: this.#host.clock.now() + REPLAY_MS });
+    let taken = false;
+    try {
+      const delivery = { route, payload, event, id };
+      const reply = await (route.deliverOnly ? this.#deliver(delivery) : this.#accept(delivery));
+      taken = reply.status < 300;
+      return reply;
+    } finally {
+      // The sender may repeat what was not taken.
+      if (!taken && key !== null) this.#replayable.delete(key);
+    }
+  }
+
+  /** The id under which the very same signed delivery was taken: the signature does not cover the one in its headers. */
+  #seenAs(route: Route, replayKey: string | null): string | null {
+    const now = this.#host.clock.now();
+    for (const [key, { until }] of this.#replayable) if (until < now) this.#replayable.delete(key);
+    return replayKey === null ? null : (this.#replayable.get(updateIdOf(route, replayKey))?.id ?? null);
   }
 
   #authenticate(call: HttpCall, route: Route): HttpReply | Extract<Verdict, { valid: true }> {

@@ -52,6 +52,7 @@ test("the sender's id is the delivery's, by the header that comes first", () => 
   assert.equal(deliveryIdOf(all, null), "g");
   assert.equal(deliveryIdOf({ ...all, "x-github-delivery": "" }, null), "s");
   assert.equal(deliveryIdOf({ "x-request-id": "r" }, "replay"), "r");
+  assert.equal(deliveryIdOf(all, null, "signed"), "signed", "what the signature covers counts before all");
 });
 
 test("without an id the signed time is one, else each delivery has a new one", () => {

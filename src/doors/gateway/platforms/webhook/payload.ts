@@ -51,9 +51,9 @@ function eventIn(headers: IncomingHttpHeaders, payload: Json): string {
 
 const ID_HEADERS = ["x-github-delivery", "svix-id", "x-request-id", "idempotency-key"];
 
-/** The sender's own id; what its signature covers, or a new one, where it has none. */
-export function deliveryIdOf(headers: IncomingHttpHeaders, replayKey: string | null): string {
-  const given = ID_HEADERS.map((name) => headerOf(headers, name)).find((id) => id !== "");
+/** The sender's own id, the signed one before any other; what its signature covers, or a new one, where it has none. */
+export function deliveryIdOf(headers: IncomingHttpHeaders, replayKey: string | null, signedId?: string): string {
+  const given = signedId ?? ID_HEADERS.map((name) => headerOf(headers, name)).find((id) => id !== "");
   if (given === undefined) return replayKey?.slice(0, 32) ?? randomUUID();
   if (given.length <= MAX_ID && /^[\w.:=+/@-]+$/.test(given)) return given;
   return createHash("sha256").update(given).digest("hex").slice(0, 32);

@@ -4,9 +4,12 @@ import type { IncomingHttpHeaders } from "node:http";
 import { headerOf, sameSecret } from "../../../http.ts";
 import { sameHex } from "../../listener.ts";
 
-/** `replayKey`: what is the same when the very same signed delivery comes again, where the signature covers a time. */
+/**
+ * `replayKey`: what is the same when the very same signed delivery comes again, where the signature covers a time. `signedId`: the id that
+ * the signature covers; another one beside it was put there by somebody else.
+ */
 export type Verdict =
-  | { readonly valid: true; readonly replayKey: string | null }
+  | { readonly valid: true; readonly replayKey: string | null; readonly signedId?: string }
   | { readonly valid: false; readonly reason: string };
 
 interface Delivery {
@@ -43,7 +46,8 @@ function svix({ headers, body }: Delivery, secret: string, now: number): Verdict
   const expected = hmac(key, `${id}.${time}.`, body).toString("base64");
   // Several, while a secret is being changed.
   const given = headerOf(headers, "svix-signature").split(" ");
-  return verdict(given.filter((one) => one.startsWith("v1,") && sameSecret(one.slice(3), expected)).length > 0);
+  const isSigned = given.filter((one) => one.startsWith("v1,") && sameSecret(one.slice(3), expected)).length > 0;
+  return isSigned ? { valid: true, replayKey: null, signedId: id } : verdict(false);
 }
 
 function timed(signature: string, time: string, { body }: Delivery, secret: string, now: number): Verdict {
