@@ -92,6 +92,7 @@ export class Goals {
   #judging: AbortController | null = null;
   #watching: AbortController | null = null;
   #closed = false;
+  #latest: GoalState | null = null;
 
   constructor(ports: GoalPorts) {
     this.#ports = ports;
@@ -104,6 +105,11 @@ export class Goals {
 
   get maxTurns(): number {
     return this.#ports.config().goals.max_turns;
+  }
+
+  /** As it was read or stored last. */
+  get latest(): GoalState | null {
+    return this.#latest;
   }
 
   async state(): Promise<GoalState | null> {
@@ -219,7 +225,8 @@ export class Goals {
     const { store, sessionId } = this.#ports.subject();
     const key = keyOf(sessionId);
     const raw = await store.getMeta(key);
-    return { state: parseGoal(raw), key, raw };
+    this.#latest = parseGoal(raw);
+    return { state: this.#latest, key, raw };
   }
 
   async #takeAlong({ state, key, raw }: Held): Promise<GoalState | null> {
@@ -241,7 +248,9 @@ export class Goals {
       ...{ meta: { key, value: JSON.stringify(state), expected: raw }, state, line, unlessBusy },
       ...(next === undefined ? {} : { next }),
     });
-    if (how === "done") await this.#follow(state);
+    if (how !== "done") return how;
+    this.#latest = state;
+    await this.#follow(state);
     return how;
   }
 

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import {
   continuationText,
+  goalGauge,
   contractLines,
   NO_CONTRACT,
   newGoal,
@@ -102,6 +103,18 @@ test("the next message names itself and the goal in its first two lines, then wh
   ]);
   assert.match(lines.join("\n"), /show the evidence/);
   assert.doesNotMatch(continuationText(goal), /evidence|Contract|Also/);
+});
+
+test("the gauge of a goal is its state and its turns, and nothing once it is over", () => {
+  const used = { ...goal, turns_used: 3 };
+  for (const [state, gauge] of [
+    [used, "⊙ 3/20"],
+    [waiting(used, { pid: 7 }, "", 90), "⏳ 3/20"],
+    [paused(used, "by you"), "⏸ 3/20"],
+    [{ ...used, status: "done" as const }, null],
+    [null, null],
+  ] as const)
+    assert.equal(goalGauge(state), gauge);
 });
 
 test("the status says where a goal stands", () => {

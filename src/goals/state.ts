@@ -233,6 +233,12 @@ export function statusLine(state: GoalState, now: number, spent: number | null =
   }
 }
 
+/** A few cells for a status line; null: there is nothing to work toward. */
+export function goalGauge(state: GoalState | null): string | null {
+  if (!isOpen(state)) return null;
+  return `${state.status === "paused" ? "⏸" : waitTargetOf(state) === null ? "⊙" : "⏳"} ${turns(state)}`;
+}
+
 export const parkedLine = (state: GoalState, now: number) => t("⏳ Goal parked {why}.", { why: parkedWhy(state, now) });
 
 /** Joins "Goal parked". */

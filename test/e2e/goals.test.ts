@@ -94,8 +94,10 @@ describe("a goal on the screen", { skip: tmuxMissing() }, () => {
     await working.promise;
     await screen.press("Escape");
     await screen.waitFor("⏸ Goal paused — 1/20 turns used. user-interrupted (Ctrl+C).");
+    await screen.waitFor(/ · ⏸ 1\/20 · | │ ⏸ 1\/20 │ /);
     await screen.say("/goal clear");
     await screen.waitFor("Goal cleared.");
+    await screen.waitFor(/^(?![\s\S]*⏸ 1\/20)/);
     await screen.say("/goal");
     await screen.waitFor("No goal is set.");
     assert.equal(count, 2);

@@ -2,7 +2,7 @@
 import type { TurnOutcome } from "../../agent/events.ts";
 import type { OpenAgent } from "../../agent/opened.ts";
 import { type GoalDoor, Goals, turnEndOf } from "../../goals/keeper.ts";
-import { isOpen, statusLine } from "../../goals/state.ts";
+import { goalGauge, isOpen, statusLine } from "../../goals/state.ts";
 import { messageOf } from "../../kit/errors.ts";
 import type { ChatRequest } from "../typed-input.ts";
 import type { Turns } from "./turns.ts";
@@ -54,6 +54,11 @@ export class TerminalGoals {
     this.#present = goals;
     const state = conversation.resumed ? await goals.begin() : null;
     if (isOpen(state)) this.#page.info(statusLine(state, goals.now, await goals.spent(state)));
+  }
+
+  /** For the status line. */
+  get gauge(): string | null {
+    return goalGauge(this.#present?.latest ?? null);
   }
 
   turnBegins(): void {

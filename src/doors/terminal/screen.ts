@@ -156,6 +156,7 @@ class Screen {
       showCost: () => config().display.show_cost,
       folder: { path: request.cwd, shown: home.display(request.cwd) },
       background: () => this.#background.running.length,
+      goal: () => this.#goals.gauge,
     });
     this.#work = new WorkView({
       theme: this.#theme,

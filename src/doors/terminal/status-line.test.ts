@@ -39,6 +39,12 @@ test("a middling terminal shows the percentage", () => {
   assert.equal(statusLine(facts, 60, plain), "⚕ some-model · 62% · 1m · $0.50");
 });
 
+test("a goal is shown before the counters, with the turns that it took", () => {
+  const goal = { ...facts, goal: "⊙ 3/20", processes: 2 };
+  assert.equal(statusLine(goal, 60, plain), "⚕ some-model · 62% · ⊙ 3/20 · ⚙ 2 · 1m · $0.50");
+  assert.match(statusLine(goal, 120, plain), /62% │ ⊙ 3\/20 │ ⚙ 2 │/);
+});
+
 test("a narrow terminal shows model and duration", () => {
   assert.equal(statusLine(facts, 40, plain), "⚕ some-model · 1m");
 });

@@ -19,6 +19,8 @@ interface StatusSources {
   readonly folder: { readonly path: string; readonly shown: string };
   /** Background prompts. */
   background(): number;
+  /** How far the standing goal is. */
+  goal(): string | null;
 }
 
 /** The status line, fed by events. */
@@ -65,7 +67,7 @@ export class Status implements Component {
 
   render(width: number): string[] {
     if (!this.#shown) return [];
-    const { now, conversation, turnSeconds, turns, showCost, background, folder } = this.#sources;
+    const { now, conversation, turnSeconds, turns, showCost, background, folder, goal } = this.#sources;
     const present = conversation();
     if (!present) return [this.#theme.dim(cut(t("connecting ..."), width))];
     const { target } = present;
@@ -80,6 +82,7 @@ export class Status implements Component {
       busy: turns.busy,
       compressions: this.#compressions,
       background: background(),
+      goal: goal(),
       processes: present.processes.running,
       queued: turns.waiting.length,
       yolo: present.yolo,
@@ -121,6 +124,8 @@ export interface StatusFacts {
   readonly processes: number;
   /** Background prompts. */
   readonly background?: number;
+  /** How far the standing goal is. */
+  readonly goal?: string | null;
   readonly queued: number;
   readonly yolo: boolean;
   /** How far the agent may go by itself; nothing is shown for `ask`. */
@@ -149,6 +154,7 @@ export function statusLine(facts: StatusFacts, width: number, theme: Theme): str
   const percent = facts.contextUsed === null ? null : (facts.contextUsed / facts.contextLength) * 100;
   const context = percent === null ? "–" : `${Math.round(percent)}%`;
   const counters = [
+    facts.goal ?? null,
     facts.compressions > 0 ? `🗜️ ${facts.compressions}` : null,
     facts.background ? `▶ ${facts.background}` : null,
     facts.processes > 0 ? `⚙ ${facts.processes}` : null,
