@@ -56,7 +56,9 @@ export class Reception {
   }
 
   /** Resolves when it is stored, or left out for good. */
-  take(message: ReadMessage): Promise<void> {
+  take(received: ReadMessage): Promise<void> {
+    // Now, before anybody else takes the name; what the message says about it, its writer may have put there.
+    const message = { ...received, address: this.#options.rooms.addressOf(received.from) };
     return this.#inOrder(async () => {
       // A room shows newcomers what was said before; those who know us ask its archive.
       if (message.type === "groupchat" && message.delayedAt !== null) return;
@@ -172,7 +174,7 @@ export class Reception {
     if (isGroup && !isForUs(group, option, { requireMention: true, prefix: "XMPP", chats: "ROOMS" }, log)) return [];
 
     const chat = isGroup ? (room ?? "") : room === null ? bareOf(read.from) : read.from;
-    const person = room === null ? bareOf(read.from) : (rooms.addressOf(read.from) ?? read.from);
+    const person = room === null ? bareOf(read.from) : (read.address ?? read.from);
     const source: ChatSource = {
       ...{ platform: "xmpp", chat_id: chat, chat_type: isGroup ? "group" : "dm" },
       chat_name: room === null ? person : isGroup ? room : resourceOf(read.from),

@@ -7,6 +7,7 @@ import { xmlSafe } from "./format.ts";
 const NS = {
   delay: "urn:xmpp:delay",
   ids: "urn:xmpp:sid:0",
+  occupant: "http://jabber.org/protocol/muc#user",
   correct: "urn:xmpp:message-correct:0",
   retract: "urn:xmpp:message-retract:1",
   reply: "urn:xmpp:reply:0",
@@ -22,6 +23,8 @@ export interface ReadMessage {
   readonly type: "chat" | "groupchat" | "error";
   /** With the resource, which is the nick in a room. */
   readonly from: string;
+  /** In a room, whose address the room says it is; only from its own archive, where nobody else wrote it. */
+  readonly address: string | null;
   /** The sender's own id. */
   readonly id: string | null;
   /** The id in the archive of whoever wrote it down: our server, or the room. */
@@ -52,9 +55,11 @@ export function readMessage(stanza: XmlElement, archivist: string): ReadMessage 
   if (type !== "error" && text.trim() === "" && retracts === null && fileUrl === null) return null;
   // Ids that others wrote in the archivist's name are removed by it.
   const written = stanza.getChildren("stanza-id", NS.ids).find(({ attrs }) => attrs.by === archivist);
+  const occupant = stanza.getChild("x", NS.occupant)?.getChild("item")?.attrs.jid;
   const stamp = Date.parse(stanza.getChild("delay", NS.delay)?.attrs.stamp ?? "");
   return {
     ...{ type, from, text, retracts, fileUrl },
+    address: occupant !== undefined && archivist === bareOf(from) ? bareOf(occupant) : null,
     id: id ?? stanza.getChild("origin-id", NS.ids)?.attrs.id ?? null,
     archiveId: written?.attrs.id ?? null,
     delayedAt: Number.isFinite(stamp) ? stamp : null,
