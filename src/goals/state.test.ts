@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import {
   continuationText,
-  goalGauge,
   contractLines,
+  goalGauge,
   NO_CONTRACT,
   newGoal,
   parseGoal,
