@@ -30,7 +30,7 @@ describe("scheduled jobs of a gateway", () => {
   };
   const said = (chat: string) => paper.textsOf(chat).join("\n---\n");
 
-  test("a job made in a chat answers there, silence is kept, a run by hand is taken, and a kill is told, once each", async () => {
+  test("F255: a job made in a chat answers there, silence is kept, a run by hand is taken, and a kill is told, once each", async () => {
     const held = Promise.withResolvers<void>();
     let isHeld = false;
     answerTurns(model, async (request) => {

@@ -49,7 +49,7 @@ describe("hermes cron", () => {
   const homeWith = (more = "") => tempHome({ "config.yaml": `${modelConfig(model)}timezone: Europe/Berlin\n${more}` });
   const cron = (home: TempHome, ...args: string[]) => runHermes(["cron", ...args], { home });
 
-  test("a job is scheduled in words, echoed, runs when it is due, and its record is that of the original", async () => {
+  test("F252, F253, F256, F257: a job is scheduled in words, echoed, runs when it is due, and its record is that of the original", async () => {
     await using home = await homeWith();
     model.otherwise(() => ({ text: "All is well." }));
     const made = await cron(home, "add", "every weekday at 9", "Look after the garden", "--json");
@@ -222,6 +222,32 @@ describe("hermes cron", () => {
     );
     assert.match(id, new RegExp(`^cron_${rich?.job_id}_\\d{8}_\\d{6}$`));
     assert.equal(source, "cron");
+  });
+
+  test("F034, F254, F258: a job of a profile is in its home, and its agent has the SOUL.md and the skills of that home", async () => {
+    await using home = await homeWith();
+    const work = (...path: string[]) => ["profiles", "work", ...path].join("/");
+    await home.write(work("config.yaml"), modelConfig(model));
+    await home.write(work("SOUL.md"), "You are Otto of the night shift.\n");
+    const skill = "---\nname: tidy-shed\ndescription: Keeps the shed tidy\n---\nHang up the rake first.\n";
+    await home.write(work("skills", "tidy-shed", "SKILL.md"), skill);
+    await writeFile(join(home.project, "AGENTS.md"), "Never seen.\n");
+    model.otherwise(() => ({ text: "Tidy." }));
+    const own = (...args: string[]) => runHermes(["-p", "work", "cron", ...args], { home });
+    const made = await own("add", "every 1h", "Tidy the shed", "--name", "tidy", "--skill", "tidy-shed", "gone");
+    assert.equal(made.code, 0, made.stderr);
+    const { jobs } = JSON.parse(await readFile(home.at("profiles", "work", "cron", "jobs.json"), "utf8"));
+    assert.deepEqual([jobs[0].name, jobs[0].skills], ["tidy", ["tidy-shed", "gone"]]);
+    await assert.rejects(stored(home), /ENOENT/);
+    assert.equal((await own("run", "tidy")).code, 0);
+    const [{ body }] = model.requests as [RecordedRequest]; // there is one
+    assert.match(String(body.messages[0].content), /Otto of the night shift/);
+    const all = JSON.stringify(body.messages);
+    assert.match(all, /Hang up the rake first/);
+    assert.doesNotMatch(all, /Never seen/);
+    const folder = home.at("profiles", "work", "cron", "output", String(jobs[0].id));
+    const [name = ""] = await readdir(folder);
+    assert.match(await readFile(join(folder, name), "utf8"), /⚠️ No such skill.*gone[\s\S]*Tidy\./);
   });
 
   test("a dangerous command is refused in a run, since nobody can be asked, unless the settings let it run", async () => {
