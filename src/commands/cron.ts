@@ -1,5 +1,6 @@
 // `/cron`: the words of `hermes cron` where people talk to the agent.
-import { CronJobs, type JobFields } from "../cron/manage.ts";
+import type { JobFields } from "../cron/fields.ts";
+import { CronJobs } from "../cron/manage.ts";
 import { homeZone } from "../cron/run.ts";
 import { readSchedule } from "../cron/schedule.ts";
 import { answerLines, listText, statusLines } from "../cron/show.ts";

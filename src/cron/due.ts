@@ -140,7 +140,9 @@ interface RunOutcome {
 /** The record behind a run of its schedule. One-shots and jobs that ran as often as they should are done. */
 export function afterRun(job: Job, outcome: RunOutcome, { isManual }: { readonly isManual: boolean }): Job {
   const { times, completed } = job.repeat;
-  const count = isManual && job.schedule.kind !== "once" ? completed : completed + 1;
+  // A time that is still to come is not used up by a run in between.
+  const isExtra = isManual && (job.schedule.kind !== "once" || job.next_run_at !== null);
+  const count = isExtra ? completed : completed + 1;
   const isDone = (times !== null && count >= times) || (job.schedule.kind === "once" && job.next_run_at === null);
   return {
     ...job,

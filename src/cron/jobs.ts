@@ -1,7 +1,7 @@
 // The jobs of a home: `cron/jobs.json`, in the format of the Python original, which may read and write the same file.
 import { randomBytes } from "node:crypto";
-import { readFile, rename } from "node:fs/promises";
-import { join } from "node:path";
+import { readdir, readFile, rename } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { withLock } from "../home/lock.ts";
 import type { HomePaths } from "../home/paths.ts";
 import type { Clock } from "../kit/clock.ts";
@@ -154,6 +154,8 @@ interface JobFileOptions {
   report(problem: string): void;
 }
 
+const SAVING_MS = 300;
+
 /** Fields of the original that say who runs a job: here the store says it. */
 const NOT_OURS = ["fire_claim", "run_claim"];
 
@@ -174,6 +176,12 @@ export class JobFile {
 
   async read(): Promise<readonly Job[]> {
     return jobsOf(await this.#rows());
+  }
+
+  /** Files that could not be read and wait to be repaired. */
+  async keptAside(): Promise<readonly string[]> {
+    const names = await readdir(dirname(this.#path)).catch(() => []); // no folder, no files
+    return names.filter((name) => name.startsWith("jobs.json.corrupt-")).map((name) => join(dirname(this.#path), name));
   }
 
   /** Jobs are taken from and put into the list; what `work` resolves to is handed on. Nothing is written where nothing changed. */
@@ -203,22 +211,33 @@ export class JobFile {
     await writeFileAtomic(this.#path, text, { mode: 0o600 });
   }
 
-  async #rows(): Promise<readonly Json[]> {
+  async #rows({ isSecondLook = false } = {}): Promise<readonly Json[]> {
     const text = await readFile(this.#path, "utf8").catch((error: unknown) => {
       if (isMissing(error)) return "";
       throw new UserError(`${this.#path} cannot be read: ${error instanceof Error ? error.message : error}`);
     });
     if (this.#seen?.text === text) return this.#seen.rows;
     const rows = text.trim() === "" ? [] : rowsOf(parseJson(text));
-    if (rows === null) return this.#putAside();
+    if (rows === null) return isSecondLook ? this.#putAside() : this.#lookAgain();
     this.#seen = { text, rows };
     return rows;
+  }
+
+  /** An editor may be in the middle of saving it. */
+  async #lookAgain(): Promise<readonly Json[]> {
+    await this.#options.clock.sleep(SAVING_MS);
+    return this.#rows({ isSecondLook: true });
   }
 
   async #putAside(): Promise<readonly Json[]> {
     const stamp = new Date(this.#options.clock.now()).toISOString().replace(/[:.]/g, "-");
     const kept = `${this.#path}.corrupt-${stamp}`;
-    await rename(this.#path, kept);
+    try {
+      await rename(this.#path, kept);
+    } catch (error) {
+      if (isMissing(error)) return []; // another process was quicker
+      throw error;
+    }
     this.#options.report(`cron/jobs.json could not be read and is kept as ${kept}; repair it and move it back`);
     return [];
   }

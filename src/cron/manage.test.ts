@@ -4,7 +4,10 @@ import { type TestContext, test } from "node:test";
 import { manualClock, memoryStore } from "../../test/support/session-store.ts";
 import { tempHome } from "../../test/support/temp-home.ts";
 import { openHome } from "../home/open.ts";
+import { afterRun } from "./due.ts";
 import { CronJobs } from "./manage.ts";
+import { listText } from "./show.ts";
+import { Zone } from "./wall-clock.ts";
 
 const NOW = Date.parse("2026-11-18T12:00:00Z");
 const HOUR = 3_600_000;
@@ -146,6 +149,51 @@ test("a file that cannot be read is kept and told of, never overwritten", async 
   assert.match(problems.join(), /kept as .*jobs\.json\.corrupt-2026-11-18T12/);
   const kept = (await readdir(home.at("cron"))).find((name) => name.includes("corrupt")) ?? "";
   assert.equal(await readFile(home.at("cron", kept), "utf8"), '{"jobs": [{"id": "lo');
+});
+
+test("a file that is being saved is looked at again, and one that was put aside is named in the list", async (t) => {
+  const { cron, home, clock, problems } = await world(t, '{"jobs": [');
+  const whole = JSON.stringify({ jobs: [{ id: "abc", prompt: "x", schedule: { kind: "interval", minutes: 5 } }] });
+  clock.sleep = () => home.write("cron/jobs.json", whole);
+  assert.deepEqual(
+    (await cron.list()).map(({ id }) => id),
+    ["abc"],
+  );
+  assert.deepEqual(problems, []);
+  clock.sleep = async () => undefined;
+  await home.write("cron/jobs.json", "{");
+  await Promise.all([cron.list(), cron.list()]);
+  assert.equal((await cron.file.keptAside()).length, 1);
+  const ticker = { running: true, by: "gateway", pid: 1, last_tick_at: null } as const;
+  assert.match(
+    await listText(cron, ticker, Zone.named("UTC"), { all: true }),
+    /^No jobs\..*\n⚠ .*corrupt.* could not be read; repair it and move it back to jobs\.json/,
+  );
+});
+
+test("a run by hand does not use up a time that is still to come; one of a job whose time has passed ends it", async (t) => {
+  const { cron } = await world(t);
+  const { job_id: id } = await cron.create({ schedule: "in 20 minutes", prompt: "x" }, null);
+  const job = await cron.find(id);
+  const outcome = { ok: true, error: null, deliveryError: null };
+  const waits = afterRun(job, outcome, { isManual: true });
+  assert.deepEqual([waits.enabled, waits.next_run_at, waits.repeat], [true, job.next_run_at, job.repeat]);
+  const over = afterRun({ ...job, state: "missed", next_run_at: null }, outcome, { isManual: true });
+  assert.deepEqual([over.enabled, over.state, over.repeat.completed], [false, "completed", 1]);
+});
+
+test("a pause keeps its reason, an edit says something, and what is removed has no next time", async (t) => {
+  const { cron } = await world(t);
+  const { job_id: id } = await cron.create({ schedule: "every 1h", prompt: "x", name: "x" }, null);
+  await cron.pause(id, "not now");
+  await cron.pause(id);
+  assert.equal((await cron.find(id)).paused_reason, "not now");
+  await cron.resume(id);
+  assert.equal((await cron.resume(id)).message, 'Job "x" is scheduled already.');
+  await assert.rejects(cron.update(id, {}), { message: /nothing to change/, exitCode: 2 });
+  await assert.rejects(cron.update(id, { tz: "Mars/One" }), { message: /is not a time zone/, exitCode: 2 });
+  const removed = await cron.remove(id);
+  assert.deepEqual([removed.next_run_at, removed.next_runs], [null, []]);
 });
 
 test("changes by several at once are all kept, and a name that two jobs have is refused with both", async (t) => {

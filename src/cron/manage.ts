@@ -7,51 +7,13 @@ import { isDirectory } from "../kit/files.ts";
 import { cleanUrl } from "../llm/providers/resolve.ts";
 import type { JobRun, WorkStore } from "../sessions/work.ts";
 import { passedOver, plannedRun, type Skipped, withNext, zoneOf } from "./due.ts";
-import {
-  findJob,
-  type Job,
-  JobError,
-  JobFile,
-  type JobOrigin,
-  lineOf,
-  nameFor,
-  newJobId,
-  repeatWords,
-} from "./jobs.ts";
+import { type JobFields, repeatTimes, requireSomething, sourceOf, textsOf, tzOf, zoneNamed } from "./fields.ts";
+import { findJob, type Job, JobError, JobFile, type JobOrigin, nameFor, newJobId, repeatWords } from "./jobs.ts";
 import { homeZone, otherProfile, STOPS_GATEWAY } from "./run.ts";
 import { scanPrompt, stopsOwnGateway } from "./scan.ts";
 import { nextRuns, ONCE_GRACE, readSchedule, requireComing, type Schedule, ScheduleError } from "./schedule.ts";
 import { scriptPath } from "./script.ts";
 import { type TickerStatus, tickerStatus } from "./ticker.ts";
-import { Zone } from "./wall-clock.ts";
-
-/** What can be said about a job. Absent: as it was; an empty text or list clears a field. */
-export interface JobFields {
-  readonly schedule?: string | undefined;
-  readonly prompt?: string | undefined;
-  readonly name?: string | undefined;
-  readonly repeat?: number | null | undefined;
-  readonly deliver?: string | readonly string[] | undefined;
-  readonly skills?: readonly string[] | undefined;
-  readonly model?: string | null | undefined;
-  readonly provider?: string | null | undefined;
-  /** Where its model is asked, instead of its provider's own address. */
-  readonly base_url?: string | null | undefined;
-  /** The home it runs in: none but its own. */
-  readonly profile?: string | null | undefined;
-  readonly script?: string | null | undefined;
-  readonly no_agent?: boolean | undefined;
-  readonly context_from?: readonly string[] | undefined;
-  readonly enabled_toolsets?: readonly string[] | undefined;
-  readonly workdir?: string | null | undefined;
-  /** The zone of a cron expression. */
-  readonly tz?: string | null | undefined;
-  /** What one run may cost, and how many tokens it may take. */
-  readonly budget?:
-    | { readonly usd?: number | null | undefined; readonly tokens?: number | null | undefined }
-    | null
-    | undefined;
-}
 
 export interface JobAnswer {
   readonly success: true;
@@ -178,6 +140,7 @@ export class CronJobs {
   }
 
   async update(reference: string, fields: JobFields): Promise<JobAnswer> {
+    requireSomething(fields);
     const updated = await this.#replace(reference, async (job) => {
       const changed: Job = { ...job, ...textsOf(fields) };
       const isMoved = fields.schedule !== undefined || fields.tz !== undefined;
@@ -212,16 +175,20 @@ export class CronJobs {
     const { now, zone } = this.#moment;
     const job = await this.#replace(reference, (job) => {
       if (job.state === "completed") throw new JobError(`Job "${job.name}" is completed; there is nothing to pause.`);
-      const off: Job = { ...job, enabled: false, state: "paused", paused_at: zone.iso(now), paused_reason: reason };
+      const since = job.state === "paused" && job.paused_at !== null ? job.paused_at : zone.iso(now);
+      const why = reason ?? (job.state === "paused" ? job.paused_reason : null);
+      const off: Job = { ...job, enabled: false, state: "paused", paused_at: since, paused_reason: why };
       return this.#replan(job, off, { reason: "paused", detail: reason ?? "" });
     });
     return this.#answer(job, `Job "${job.name}" is paused.`);
   }
 
   async resume(reference: string): Promise<JobAnswer> {
+    let wasOn = false;
     const resumed = await this.#replace(reference, async (job) => {
       // A time that is due just now stays so.
-      if (job.enabled && job.state === "scheduled") return job;
+      wasOn = job.enabled && job.state === "scheduled";
+      if (wasOn) return job;
       if (job.state === "completed")
         throw new JobError(
           `Job "${job.name}" is completed. To run it once more: hermes cron run ${job.id}; to schedule it again: hermes cron edit ${job.id} --schedule ...`,
@@ -232,7 +199,7 @@ export class CronJobs {
         whyOff(job),
       );
     });
-    return this.#answer(resumed, `Job "${resumed.name}" is scheduled again.`);
+    return this.#answer(resumed, `Job "${resumed.name}" is ${wasOn ? "scheduled already" : "scheduled again"}.`);
   }
 
   async remove(reference: string): Promise<JobAnswer> {
@@ -241,7 +208,8 @@ export class CronJobs {
       jobs.splice(jobs.indexOf(job), 1);
       return job;
     });
-    return this.#answer(removed, `Job "${removed.name}" is removed.`);
+    const gone: Job = { ...removed, enabled: false, next_run_at: null };
+    return this.#answer(gone, `Job "${removed.name}" is removed.`);
   }
 
   /**
@@ -355,7 +323,7 @@ export class CronJobs {
 
   #schedule(text: string, tz: string | null | undefined): Schedule {
     const { now, zone } = this.#moment;
-    const own = tz ? Zone.named(tz) : zone;
+    const own = tz ? zoneNamed(tz) : zone;
     const schedule = readSchedule(text, { now, zone: own });
     if (schedule.kind === "once" && Date.parse(schedule.run_at) < now - ONCE_GRACE)
       throw new ScheduleError(
@@ -427,65 +395,3 @@ const whyOff = ({ state, paused_reason: why }: Job): Pick<Skipped, "reason" | "d
   reason: state === "paused" ? "paused" : "disabled",
   detail: why ?? "",
 });
-
-/** Without the schedule, which is worked out with the time of now. */
-function textsOf(fields: JobFields): Partial<Job> {
-  const {
-    prompt,
-    name,
-    deliver,
-    skills,
-    model,
-    provider,
-    base_url,
-    profile,
-    script,
-    no_agent,
-    context_from,
-    enabled_toolsets,
-    workdir,
-    budget,
-  } = fields;
-  const text = <K extends keyof Job>(key: K, value: string | null | undefined) =>
-    value === undefined ? {} : { [key]: value?.trim() || null };
-  const list = (values: readonly string[]) => [
-    ...new Set(values.map((value) => value.trim()).filter((value) => value !== "")),
-  ];
-  const chosen = skills === undefined ? null : list(skills);
-  const targets = deliver === undefined ? null : list(typeof deliver === "string" ? deliver.split(",") : deliver);
-  return {
-    ...(prompt === undefined ? {} : { prompt: prompt.trim() }),
-    ...(name === undefined ? {} : { name: lineOf(name) }),
-    ...(targets === null ? {} : { deliver: targets.join(",") || "local" }),
-    ...(chosen === null ? {} : { skills: chosen, skill: chosen[0] ?? null }),
-    ...text("model", model),
-    ...text("provider", provider),
-    ...text("base_url", base_url),
-    ...text("profile", profile),
-    ...text("script", script),
-    ...text("workdir", workdir),
-    ...(no_agent === undefined ? {} : { no_agent }),
-    ...(context_from === undefined ? {} : { context_from: list(context_from) }),
-    ...(enabled_toolsets === undefined
-      ? {}
-      : { enabled_toolsets: enabled_toolsets.length > 0 ? list(enabled_toolsets) : null }),
-    ...(budget === undefined ? {} : { budget: budget && { usd: budget.usd ?? null, tokens: budget.tokens ?? null } }),
-  };
-}
-
-function repeatTimes(
-  asked: number | null | undefined,
-  schedule: Schedule,
-  before: number | null = null,
-): number | null {
-  if (asked === undefined) return schedule.kind === "once" ? 1 : before === 1 ? null : before;
-  return asked === null || asked <= 0 ? null : asked;
-}
-
-const tzOf = (schedule: Schedule) => (schedule.kind === "cron" ? schedule.tz : undefined);
-
-/** The schedule as it could have been typed. */
-function sourceOf(schedule: Schedule): string {
-  if (schedule.kind === "once") return schedule.run_at;
-  return schedule.kind === "interval" ? `every ${schedule.minutes}m` : schedule.expr;
-}

@@ -75,6 +75,9 @@ export function skippedLine({ job_id, name, slot, reason }: CronStatus["skipped"
   return `${name}${name === job_id ? "" : ` (${job_id})`}, ${at}: ${reason}`;
 }
 
+export const asideLine = (path: string) =>
+  `${path} could not be read; repair it and move it back to jobs.json, or delete it`;
+
 /** All of `list`: the jobs, and a last line when nothing runs the schedule. */
 export async function listText(
   cron: CronJobs,
@@ -84,7 +87,8 @@ export async function listText(
 ): Promise<string> {
   const jobs = await cron.list(options);
   const nobody = nobodyLine(ticker);
+  const aside = (await cron.file.keptAside()).map((path) => `⚠ ${asideLine(path)}`);
   const none = `No jobs. Schedule one: ${hermesCommand('cron add "every weekday at 9" "..."')}`;
   const shown = jobs.length === 0 ? [none] : jobs.map((job) => `${jobLines(job, zone)}\n`);
-  return [...shown, ...(nobody === null ? [] : [nobody])].join("\n");
+  return [...shown, ...aside, ...(nobody === null ? [] : [nobody])].join("\n");
 }

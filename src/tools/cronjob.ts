@@ -1,6 +1,7 @@
 // Jobs on a schedule, made and changed by the agent for its user.
 import { z } from "zod";
-import { CronJobs, type JobFields } from "../cron/manage.ts";
+import type { JobFields } from "../cron/fields.ts";
+import { CronJobs } from "../cron/manage.ts";
 import { messageOf } from "../kit/errors.ts";
 import type { ToolContext } from "./toolset/context.ts";
 import { toolError, toolResult } from "./toolset/dispatch.ts";

@@ -1,6 +1,8 @@
 // /api/jobs: prompts on a schedule, with the checks of the command line and of the agent's own tool.
+
+import type { JobFields } from "../../cron/fields.ts";
 import type { Job } from "../../cron/jobs.ts";
-import { CronJobs, type JobFields } from "../../cron/manage.ts";
+import { CronJobs } from "../../cron/manage.ts";
 import { startQueued } from "../../cron/ticker.ts";
 import { messageOf, UserError } from "../../kit/errors.ts";
 import { chatPlatforms } from "../../tools/toolset/toolsets.ts";

@@ -1,7 +1,8 @@
 // `hermes cron`: scheduled jobs, with a gateway or without one.
 import { type Command, Option } from "commander";
+import type { JobFields } from "../../cron/fields.ts";
 import type { Job } from "../../cron/jobs.ts";
-import { CronJobs, type JobAnswer, type JobFields } from "../../cron/manage.ts";
+import { CronJobs, type JobAnswer } from "../../cron/manage.ts";
 import { homeZone } from "../../cron/run.ts";
 import type { RunLine, Scheduler } from "../../cron/scheduler.ts";
 import { answerLines, listText, nobodyLine, statusLines } from "../../cron/show.ts";

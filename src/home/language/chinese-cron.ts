@@ -46,6 +46,11 @@ const ANSWERS = {
   'Job "{name}" is updated.': "任务“{name}”已更新。",
   'Job "{name}" is paused.': "任务“{name}”已暂停。",
   'Job "{name}" is scheduled again.': "任务“{name}”已恢复。",
+  'Job "{name}" is scheduled already.': "任务“{name}”本来就已安排。",
+  "There is nothing to change: name a field, such as the schedule or the prompt.":
+    "没有要修改的内容：请指定一个字段，例如计划或提示。",
+  "{path} could not be read; repair it and move it back to jobs.json, or delete it":
+    "{path} 无法读取；请修复后移回 jobs.json，或删除它",
   'Job "{name}" is removed.': "任务“{name}”已删除。",
   'Job "{name}" runs now.': "任务“{name}”正在运行。",
   "id        {id}": "ID        {id}",
