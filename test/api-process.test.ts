@@ -42,8 +42,19 @@ test("hermes api answers, is killed in the middle of a run, and tells of it afte
       Record<string, unknown>
     >;
   await until("text has come", async () => (await read(first.url)).last_event === "message.delta");
+  const streams = await Promise.all([
+    post(`${first.url}/v1/chat/completions`, { stream: true, messages: [{ role: "user", content: "a chat" }] }),
+    post(`${first.url}/v1/responses`, { stream: true, input: "a response" }),
+  ]);
+  const [chat, response] = streams.map((one) => one.body?.pipeThrough(new TextDecoderStream()).getReader());
+  const created = String((await response?.read())?.value);
+  const responseId = /resp_[0-9a-f]+/.exec(created)?.[0];
+  await until("all three ask the model", () => model.requests.length === 3);
   first.child.kill("SIGKILL");
   await first.child.result;
+  await assert.rejects(async () => {
+    for (const reader of [chat, response]) while (!(await reader?.read())?.done);
+  }, "both streams break off, and none ends as if it were done");
 
   model.clear();
   const second = await alone(home);
@@ -53,6 +64,12 @@ test("hermes api answers, is killed in the middle of a run, and tells of it afte
   const text = await events.text();
   assert.match(text, /^id: 1\ndata: \{"event":"message\.delta".*half/);
   assert.match(text, /"event":"run\.failed".*interrupted by a restart"\}\n\n: stream closed\n\n$/);
+  const next = await post(`${second.url}/v1/responses`, { input: "and now?", previous_response_id: responseId });
+  assert.equal(next.status, 200, "the answer that was cut off can be followed");
+  const said = (model.last.body.messages as { content: string }[]).map(({ content }) => content);
+  assert.match(said.slice(1).join("|"), /a response.*and now\?/s);
+  const sessions = await fetch(`${second.url}/api/sessions`, { headers: { authorization: `Bearer ${KEY}` } });
+  assert.match(await sessions.text(), /"preview":"a chat"/, "what was said is in the store");
   assert.equal(
     (await post(`${second.url}/v1/chat/completions`, { messages: [{ role: "user", content: "x" }] })).status,
     200,

@@ -85,7 +85,25 @@ export interface Shell {
   readonly isBash: boolean;
 }
 
+/** What was found for a PATH: a server opens many environments, and looks again only whether the shell is still there. */
+const found = new Map<string, Shell>();
+
 export async function findShell(path: string, environment: Readonly<Record<string, string>>): Promise<Shell> {
+  const key = [path, environment.SHELL, environment.HERMES_GIT_BASH_PATH].join("\n");
+  const known = found.get(key);
+  if (known && (await isUsable(known.path))) return known;
+  const shell = await lookForShell(path, environment);
+  found.set(key, shell);
+  return shell;
+}
+
+const isUsable = (path: string) =>
+  access(path, constants.X_OK).then(
+    () => true,
+    () => false,
+  );
+
+async function lookForShell(path: string, environment: Readonly<Record<string, string>>): Promise<Shell> {
   const windows = process.platform === "win32";
   const directories = [...path.split(windows ? ";" : ":").filter(Boolean), "/usr/bin", "/bin"];
   const candidates = [
@@ -93,12 +111,7 @@ export async function findShell(path: string, environment: Readonly<Record<strin
     ...directories.map((directory) => join(directory, windows ? "bash.exe" : "bash")),
     ...[environment.SHELL ?? "", "/bin/sh"],
   ].filter(Boolean);
-  for (const candidate of candidates) {
-    const usable = await access(candidate, constants.X_OK).then(
-      () => true,
-      () => false,
-    );
-    if (usable) return { path: candidate, isBash: /bash(\.exe)?$/.test(candidate) };
-  }
+  for (const candidate of candidates)
+    if (await isUsable(candidate)) return { path: candidate, isBash: /bash(\.exe)?$/.test(candidate) };
   throw new Error("no shell found: install bash, or put it on PATH");
 }
