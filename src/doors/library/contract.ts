@@ -3,7 +3,7 @@
 
 /**
  * Opens a home and begins a conversation in it, or goes on with an earlier one. Settings, memory, skills and safety rules are those of the
- * home, as in every other door. Rejects with an `Error` whose message says what is wrong and how to mend it.
+ * home, as in every other door. Rejects with an `Error` whose message says what is wrong and how to fix it.
  */
 export declare function openAgent(options?: OpenOptions): Promise<HermesAgent>;
 
