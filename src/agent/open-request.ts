@@ -61,6 +61,8 @@ export interface OpenRequest {
   readonly yolo?: boolean | undefined;
   /** Whose work mode counts here; absent: the conversation has one of its own. */
   readonly workMode?: (() => WorkMode) | undefined;
+  /** MCP servers of this conversation alone, by name, as `mcp_servers` of the settings would have them. */
+  readonly mcpServers?: Readonly<Record<string, unknown>> | undefined;
   /** Who looks at edits before they are made; absent: nobody does. */
   readonly reviewEdits?: ToolContext["reviewEdits"];
   /** Files as the editor holds them in which the conversation is held. */

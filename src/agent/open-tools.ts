@@ -59,10 +59,11 @@ export async function openSessionTools(
 
 /** What decides about the tools besides the settings. */
 export const hashedChoice = (
-  { toolsets }: Pick<OpenRequest, "toolsets">,
+  { toolsets, mcpServers }: Pick<OpenRequest, "toolsets" | "mcpServers">,
   choice: Pick<ToolChoice, "without" | "toolsets">,
 ) => ({
   without: choice.without,
+  servers: Object.keys(mcpServers ?? {}),
   ownList: (toolsets ?? choice.toolsets ?? []).length > 0,
 });
 
@@ -74,7 +75,7 @@ export async function openTools(request: OpenRequest, choice: ToolChoice): Promi
   const log = home.log.child("tools");
   await loadTools(log);
   const tools = await SessionTools.open({
-    registry,
+    registry: choice.mcp?.registry ?? registry,
     availability: new AvailabilityCache(request.clock),
     platform,
     config: {
@@ -178,7 +179,7 @@ async function findsFocus({ home, platform }: Pick<OpenRequest, "home" | "platfo
 export function toolHashes(
   tools: Pick<SessionTools, "definitions" | "toolsets" | "servers">,
   config: Config,
-  { without, ownList }: { readonly without: readonly string[]; readonly ownList: boolean },
+  { without, ownList, servers }: ReturnType<typeof hashedChoice>,
 ): { readonly toolsHash: string; readonly toolSelection: string } {
   // A list of the run's own names the plugins it wants; otherwise all count but those that were left out.
   const plugins = ownList ? [] : pluginToolsets(registry);
@@ -188,7 +189,7 @@ export function toolHashes(
     toolsets: tools.toolsets.filter((name) => !name.startsWith("mcp-") && !plugins.includes(name)),
     disabledToolsets: [...config.agent.disabled_toolsets, ...plugins.filter((name) => !tools.toolsets.includes(name))],
     disabledTools: [...config.tools.disabled_functions, ...without],
-    mcpServers: tools.servers,
+    mcpServers: [...tools.servers, ...servers],
   });
   return { toolsHash: hashTools(tools.definitions), toolSelection };
 }

@@ -1,11 +1,14 @@
 // The MCP servers of one conversation. Nothing of the MCP room is loaded as long as no server is configured.
-import { type McpPayer, type McpRequest, wantedServers } from "./settings.ts";
+import { LayeredRegistry, registry, type ToolRegistry } from "../tools/toolset/registry.ts";
+import { type McpPayer, type McpRequest, toolName, wantedServers } from "./settings.ts";
 import type { McpUse } from "./shared.ts";
 
 /** How long the first request of a new conversation waits for servers. */
 const FIRST_REQUEST_WAITS_MS = 3000;
 
 export class ConversationMcp {
+  /** The tools of this conversation: everybody's, and those of its own servers. */
+  readonly registry: ToolRegistry;
   readonly #request: McpRequest;
   readonly #use: Promise<McpUse | null>;
   readonly #startedAt: number;
@@ -19,7 +22,9 @@ export class ConversationMcp {
   constructor(request: McpRequest) {
     this.#request = request;
     this.#startedAt = request.clock.now();
-    this.#use = wantedServers(request).length === 0 ? Promise.resolve(null) : this.#open();
+    const own = Object.keys(request.mcpServers ?? {});
+    this.registry = own.length === 0 ? registry : new LayeredRegistry(registry);
+    this.#use = wantedServers(request).length + own.length === 0 ? Promise.resolve(null) : this.#open();
     this.#use.catch((error) => request.home.log.warn("MCP servers could not be opened", error));
   }
 
@@ -73,9 +78,36 @@ export class ConversationMcp {
   }
 
   async #open(): Promise<McpUse> {
-    const { useServers } = await import("./shared.ts");
-    const use = await useServers(this.#request, () => this.#payer);
+    const { useOwnServers, useServers } = await import("./shared.ts");
+    const request = this.#request;
+    const payer = () => this.#payer;
+    const own = Object.keys(request.mcpServers ?? {}).length > 0;
+    const uses = [
+      // First: a name that both have is meant by whoever brought it along.
+      ...(own ? [await useOwnServers(request, payer, this.registry)] : []),
+      ...(wantedServers(request).length > 0 || !own ? [await useServers(request, payer)] : []),
+    ];
+    const [only, ...more] = uses;
+    const use = only && more.length === 0 ? only : together(uses, Object.keys(request.mcpServers ?? {}));
     this.#current = use;
     return use;
   }
+}
+
+function together(uses: readonly McpUse[], own: readonly string[]): McpUse {
+  const [brought, shared] = uses;
+  return {
+    settled: async (ms) => void (await Promise.all(uses.map((use) => use.settled(ms)))),
+    applyChanges: () => {
+      for (const use of uses) use.applyChanges();
+    },
+    explainMissing: async (name, signal) => {
+      const isOwn = own.some((server) => name.startsWith(toolName(server, "")));
+      return (await (isOwn ? brought : shared)?.explainMissing(name, signal)) ?? null;
+    },
+    reload: async () => void (await Promise.all(uses.map((use) => use.reload()))),
+    troubles: (options) => uses.flatMap((use) => use.troubles(options)),
+    describe: () => uses.flatMap((use) => use.describe()),
+    close: async () => void (await Promise.all(uses.map((use) => use.close()))),
+  };
 }

@@ -302,6 +302,8 @@ export interface McpRequest {
   readonly platform: string;
   readonly toolsets?: readonly string[] | undefined;
   readonly yolo?: boolean | undefined;
+  /** Servers of this conversation alone, by name, as `mcp_servers` of the settings would have them. */
+  readonly mcpServers?: Readonly<Record<string, unknown>> | undefined;
 }
 
 export interface McpPayer {

@@ -5,7 +5,7 @@ import type { OpenHome } from "../home/open.ts";
 import { messageOf } from "../kit/errors.ts";
 import { createAuxiliary } from "../llm/auxiliary/client.ts";
 import { sanitizeError, toolError } from "../tools/toolset/dispatch.ts";
-import { registry } from "../tools/toolset/registry.ts";
+import { registry, type ToolRegistry } from "../tools/toolset/registry.ts";
 import type { McpTool, SamplingAnswer, SamplingCall, ServerStatus } from "./contract.ts";
 import { McpError } from "./errors.ts";
 import { type HubPorts, ListingCache, McpHub, type ServerTools } from "./hub.ts";
@@ -55,32 +55,62 @@ export async function useServers(request: McpRequest, payer: () => McpPayer | nu
   users.add(payer);
   hub.start(configured(request));
   return {
-    settled: (ms) => hub.settled(ms),
-    applyChanges: () => hub.applyChanges(),
-    explainMissing: (name) => explainMissing(name, hub, home),
+    ...usesOf(hub, () => Object.keys(home.config().mcp_servers)),
     reload: () => hub.reload(configured(request), CALL_WAITS_MS),
-    troubles: ({ slow }) => [
-      ...unusable(request),
-      ...hub.statuses().flatMap(({ changes }) => changes),
-      ...hub.statuses().flatMap((status) => troubleOf(status) ?? (slow ? (slownessOf(status) ?? []) : [])),
-    ],
-    describe: () => hub.statuses().map(describe),
+    troubles: ({ slow }) => [...unusable(request), ...troublesOf(hub, slow)],
     async close() {
       if (!users.delete(payer) || users.size > 0) return;
       shared.delete(home);
       // At once: a conversation that opens from here on starts servers of its own, under the same names.
-      for (const { name } of hub.statuses()) publish({ server: name, tools: [] }, home);
+      for (const { name } of hub.statuses()) publish({ server: name, tools: [] }, home, registry);
       await hub.close();
     },
   };
 }
+
+/** Servers that belong to one conversation: nobody else has them, and they end with it. */
+export async function useOwnServers(
+  request: McpRequest,
+  payer: () => McpPayer | null,
+  own: ToolRegistry,
+): Promise<McpUse> {
+  const { home, mcpServers = {} } = request;
+  const { servers, problems } = parseServers(mcpServers);
+  const users = new Set([payer]);
+  const ports = hubPorts(request, (call) => sample(call, users, request));
+  const hub = await McpHub.open(ports, (change) => publish(change, home, own));
+  hub.start(servers);
+  return {
+    ...usesOf(hub, () => Object.keys(mcpServers)),
+    reload: () => hub.reload(servers, CALL_WAITS_MS),
+    troubles: ({ slow }) => [...problems, ...troublesOf(hub, slow)],
+    close: () => hub.close(),
+  };
+}
+
+function usesOf(
+  hub: McpHub,
+  names: () => readonly string[],
+): Pick<McpUse, "settled" | "applyChanges" | "explainMissing" | "describe"> {
+  return {
+    settled: (ms) => hub.settled(ms),
+    applyChanges: () => hub.applyChanges(),
+    explainMissing: (name) => explainMissing(name, hub, names()),
+    describe: () => hub.statuses().map(describe),
+  };
+}
+
+const troublesOf = (hub: McpHub, slow: boolean) => [
+  ...hub.statuses().flatMap(({ changes }) => changes),
+  ...hub.statuses().flatMap((status) => troubleOf(status) ?? (slow ? (slownessOf(status) ?? []) : [])),
+];
 
 async function openShared(request: McpRequest): Promise<Shared> {
   const { home } = request;
   const users: Shared["users"] = new Set();
   const hub = await McpHub.open(
     hubPorts(request, (call) => sample(call, users, request)),
-    (change) => publish(change, home),
+    (change) => publish(change, home, registry),
   );
   return { hub, users };
 }
@@ -129,7 +159,8 @@ export async function registerKnownTools(home: OpenHome): Promise<void> {
   const ports = { mediaDir: home.paths.cacheDir, redact: (text: string) => text };
   for (const settings of parseServers(home.config().mcp_servers).servers) {
     const listing = settings.enabled ? cache.get(settings) : null;
-    if (listing) publish({ server: settings.name, tools: buildTools(listing, settings, asleep, ports).tools }, home);
+    if (listing)
+      publish({ server: settings.name, tools: buildTools(listing, settings, asleep, ports).tools }, home, registry);
   }
 }
 
@@ -160,18 +191,18 @@ function slownessOf({ name, state }: ServerStatus): string | null {
 }
 
 /** The registry always holds what a server offers now; conversations keep the list they began with. */
-function publish({ server, tools }: ServerTools, home: OpenHome): void {
+function publish({ server, tools }: ServerTools, home: OpenHome, into: ToolRegistry): void {
   const toolset = toolsetName(server);
   const now = new Set(tools.map(({ name }) => name));
-  for (const name of registry.toolsOf(toolset)) if (!now.has(name)) registry.deregister(name);
-  for (const tool of tools) register(tool, toolset, home);
+  for (const name of into.toolsOf(toolset)) if (!now.has(name)) into.deregister(name);
+  for (const tool of tools) register(tool, toolset, home, into);
   // A toolset of ours with the same name keeps it; `mcp-<server>` always works.
-  if (tools.length > 0 && registry.toolsOf(server).length === 0) registry.alias(server, toolset);
+  if (tools.length > 0 && into.toolsOf(server).length === 0) into.alias(server, toolset);
 }
 
-function register(tool: McpTool, toolset: string, home: OpenHome): void {
+function register(tool: McpTool, toolset: string, home: OpenHome, into: ToolRegistry): void {
   const { name, description, parameters, parallel, timeoutMs } = tool;
-  registry.register({
+  into.register({
     name,
     toolset,
     description,
@@ -192,9 +223,9 @@ function register(tool: McpTool, toolset: string, home: OpenHome): void {
   });
 }
 
-async function explainMissing(name: string, hub: McpHub, home: OpenHome): Promise<string | null> {
+async function explainMissing(name: string, hub: McpHub, servers: readonly string[]): Promise<string | null> {
   const isOwn = (server: string) => name.startsWith(toolName(server, ""));
-  const server = Object.keys(home.config().mcp_servers).find(isOwn);
+  const server = servers.find(isOwn);
   if (server === undefined) {
     return `${name} belongs to an MCP server that is no longer configured. "hermes mcp list" shows the servers.`;
   }

@@ -120,6 +120,8 @@ export function delegatingParent(
           ...(jobId ? { jobId } : {}),
         },
         source: "subagent",
+        // They belong to the conversation that brought them along; a child would start each of them once more.
+        mcpServers: undefined,
         interactive: false,
         ignoreRules: true,
         yolo: guard.yolo,

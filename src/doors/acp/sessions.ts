@@ -1,14 +1,11 @@
 // The conversations of one editor: begun, loaded, resumed, copied and listed, each step of one conversation after the other.
 import { randomUUID } from "node:crypto";
-import { isAbsolute } from "node:path";
 import {
   type AgentContext,
   type ClientCapabilities,
   type ListSessionsResponse,
-  type McpServer,
   type NewSessionResponse,
   RequestError,
-  type SessionInfo,
   type SessionUpdate,
 } from "@agentclientprotocol/sdk";
 import { openAgent } from "../../agent/open.ts";
@@ -17,20 +14,17 @@ import type { OpenAgent } from "../../agent/opened.ts";
 import type { OpenHome } from "../../home/open.ts";
 import type { Clock } from "../../kit/clock.ts";
 import { messageOf } from "../../kit/errors.ts";
-import { isDirectory, isWithin } from "../../kit/files.ts";
+import { isWithin } from "../../kit/files.ts";
 import { KeyedSteps } from "../../kit/steps.ts";
-import type { HistoryMessage } from "../../llm/messages.ts";
-import type { SessionListItem, SessionStore } from "../../sessions/store.ts";
+import type { SessionStore } from "../../sessions/store.ts";
 import type { EditorFiles } from "../../tools/toolset/context.ts";
 import { offeredCommands } from "./commands.ts";
 import { type EditMode, isEditMode, mayWriteUnasked, modeState } from "./edits.ts";
 import { configOptions, knownModels, type ModelRow, modelId, parseModelId } from "./options.ts";
 import { Permissions } from "./permissions.ts";
 import { EditorSession, type OpenHow } from "./session.ts";
+import { checkedPlace, type OpenPlace, PLATFORM, pageOf, serversOf, transcriptOf } from "./stored.ts";
 import { Updates } from "./updates.ts";
-
-const PLATFORM = "acp";
-const PER_PAGE = 50;
 
 interface EditorWorld {
   readonly home: OpenHome;
@@ -39,12 +33,6 @@ interface EditorWorld {
   /** The way to the editor, and what it said it can do. */
   readonly client: AgentContext;
   readonly capabilities: ClientCapabilities;
-}
-
-/** What a client says when it opens a conversation. */
-interface OpenPlace {
-  readonly cwd: string;
-  readonly mcpServers?: readonly McpServer[] | null | undefined;
 }
 
 interface Held {
@@ -79,26 +67,29 @@ export class EditorSessions {
   }
 
   async begin(asked: OpenPlace): Promise<NewSessionResponse> {
-    const place = await checked(asked);
+    const place = await checkedPlace(asked);
     const id = randomUUID();
     return this.#steps.run(id, async () => ({ sessionId: id, ...(await this.#hold(id, place, { type: "new", id })) }));
   }
 
   /** Tells everything that was said before it resolves. Rejects for a conversation that does not exist. */
   async load(id: string, asked: OpenPlace): Promise<Offered> {
-    const place = await checked(asked);
+    const place = await checkedPlace(asked);
     return this.#steps.run(id, async () => {
       if ((await this.#stored(id)) === null) throw RequestError.resourceNotFound(id);
       const offered = await this.#hold(id, place, { type: "resume", id });
       const held = this.#held.get(id);
-      if (held) await held.session.replay(await this.#transcript(held.session.conversation.agent.sessionId));
+      if (held)
+        await held.session.replay(
+          await transcriptOf(await this.#world.store(), held.session.conversation.agent.sessionId),
+        );
       return offered;
     });
   }
 
   /** The same without telling it; one that does not exist begins. */
   async resume(id: string, asked: OpenPlace): Promise<Offered> {
-    const place = await checked(asked);
+    const place = await checkedPlace(asked);
     if (!/^[\w.-]{1,128}$/.test(id)) throw RequestError.invalidParams(undefined, `${id} is no session id`);
     return this.#steps.run(id, async () => {
       const open = this.#held.get(id);
@@ -110,7 +101,7 @@ export class EditorSessions {
 
   /** A copy with an id of its own; the original goes on as it was. */
   async fork(id: string, asked: OpenPlace): Promise<NewSessionResponse> {
-    const place = await checked(asked);
+    const place = await checkedPlace(asked);
     const copy = randomUUID();
     await this.#steps.run(id, async () => {
       const open = this.#held.get(id)?.session.conversation;
@@ -128,16 +119,8 @@ export class EditorSessions {
     return this.#steps.run(copy, async () => ({ sessionId: copy, ...(await this.#hold(copy, place, how)) }));
   }
 
-  async list({ cwd, cursor }: { cwd?: string | null; cursor?: string | null }): Promise<ListSessionsResponse> {
-    const store = await this.#world.store();
-    const wanted = cwd ? pathHere(cwd) : null;
-    const rows = (await allOf(store)).filter((row) => wanted === null || cwdOf(row) === wanted);
-    const after = cursor ? rows.findIndex((row) => row.lineageRootId === cursor) : -1;
-    if (cursor && after < 0) return { sessions: [] };
-    const page = rows.slice(after + 1, after + 1 + PER_PAGE);
-    const last = page.at(-1);
-    const isMore = last !== undefined && rows.length > after + 1 + page.length;
-    return { sessions: page.map(infoOf), ...(isMore && { nextCursor: last.lineageRootId }) };
+  async list(asked: Parameters<typeof pageOf>[1]): Promise<ListSessionsResponse> {
+    return pageOf(await this.#world.store(), asked);
   }
 
   async setMode(id: string, mode: string): Promise<void> {
@@ -261,7 +244,7 @@ export class EditorSessions {
 
   #request(
     id: string,
-    { cwd }: OpenPlace,
+    { cwd, mcpServers }: OpenPlace,
     how: OpenHow,
     parts: {
       readonly permissions: Permissions;
@@ -282,6 +265,7 @@ export class EditorSessions {
       connectWith: "hermes acp --setup",
       ...(how.type === "new" ? { sessionId: how.id } : {}),
       ...(how.type === "resume" ? { resume: { name: how.id } } : {}),
+      mcpServers: serversOf(mcpServers ?? []),
       editorFiles: this.#editorFiles(id, cwd),
       reviewEdits: async (edits, { callId, signal, confirmed }) => {
         updates.noteEdits(callId, edits);
@@ -350,25 +334,6 @@ export class EditorSessions {
     return store.resumeTarget(id);
   }
 
-  /** The conversation from its beginning: what a compression carried on is told once. */
-  async #transcript(sessionId: string): Promise<readonly HistoryMessage[]> {
-    const store = await this.#world.store();
-    const said: HistoryMessage[] = [];
-    for (const one of await store.conversation(sessionId)) {
-      const written: unknown = await store.getValue(one, "compression");
-      const last =
-        typeof written === "object" &&
-        written !== null &&
-        "child" in written &&
-        written.child === one &&
-        "last" in written
-          ? Number(written.last)
-          : 0;
-      said.push(...(await store.load(one)).filter(({ id }) => id > last));
-    }
-    return said;
-  }
-
   #require(id: string): Held {
     const held = this.#held.get(id);
     if (!held) throw RequestError.resourceNotFound(id);
@@ -391,19 +356,6 @@ function modelOf(how: OpenHow, home: OpenHome): Pick<OpenRequest, "model" | "pro
 const currentModel = ({ target, providerName }: Pick<OpenAgent, "target" | "providerName">) =>
   modelId(providerName, target.model);
 
-async function checked({ cwd, mcpServers }: OpenPlace): Promise<OpenPlace> {
-  const path = pathHere(cwd);
-  if (!isAbsolute(path)) throw RequestError.invalidParams({ cwd }, `cwd must be an absolute path: ${cwd}`);
-  if (!(await isDirectory(path))) throw RequestError.invalidParams({ cwd }, `There is no such folder: ${path}`);
-  return { cwd: path, mcpServers };
-}
-
-/** An editor on Windows names its folders its own way to an agent in WSL. */
-function pathHere(path: string): string {
-  const [, drive, rest] = process.platform === "linux" ? (/^([A-Za-z]):[\\/](.*)$/s.exec(path) ?? []) : [];
-  return drive === undefined ? path : `/mnt/${drive.toLowerCase()}/${(rest ?? "").replaceAll("\\", "/")}`;
-}
-
 /** What is wrong with the settings is said to whoever wants to begin. */
 async function openedOr(opening: Promise<OpenAgent>): Promise<OpenAgent> {
   try {
@@ -411,31 +363,4 @@ async function openedOr(opening: Promise<OpenAgent>): Promise<OpenAgent> {
   } catch (error) {
     throw RequestError.internalError(undefined, messageOf(error));
   }
-}
-
-async function allOf(store: SessionStore): Promise<readonly SessionListItem[]> {
-  const step = 500;
-  const rows: SessionListItem[] = [];
-  for (let offset = 0; ; offset += step) {
-    const some = await store.list({
-      ...{ source: PLATFORM, limit: step, offset },
-      ...{ minMessageCount: 1, orderByLastActive: true },
-    });
-    rows.push(...some);
-    if (some.length < step) return rows;
-  }
-}
-
-function cwdOf({ cwd, modelConfig }: SessionListItem): string {
-  const kept = modelConfig?.cwd;
-  return cwd ?? (typeof kept === "string" ? kept : "");
-}
-
-function infoOf(row: SessionListItem): SessionInfo {
-  return {
-    sessionId: row.lineageRootId,
-    cwd: cwdOf(row) || "/",
-    title: row.title ?? row.preview,
-    updatedAt: new Date(row.lastActive * 1000).toISOString(),
-  };
 }

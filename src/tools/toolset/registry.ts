@@ -173,7 +173,7 @@ export class ToolRegistry {
     if (!entry) return false;
     if (by && !entry.toolset.startsWith("mcp-")) requireOverride(by, `remove the tool "${name}"`);
     this.#entries.delete(name);
-    if (!this.toolsets().includes(entry.toolset)) {
+    if (![...this.#entries.values()].some(({ toolset }) => toolset === entry.toolset)) {
       for (const [alias, target] of this.#aliases) if (target === entry.toolset) this.#aliases.delete(alias);
     }
     this.#generation++;
@@ -205,7 +205,7 @@ export class ToolRegistry {
   /** The tools that registered under this toolset or under the toolset this alias stands for. */
   toolsOf(toolset: string): string[] {
     const wanted = this.#aliases.get(toolset) ?? toolset;
-    return this.names().filter((name) => this.#entries.get(name)?.toolset === wanted);
+    return [...this.#entries.values()].flatMap(({ name, toolset: own }) => (own === wanted ? [name] : [])).sort();
   }
 
   aliasTarget(alias: string): string | undefined {
@@ -251,6 +251,44 @@ export class ToolRegistry {
   #say(say: (log: Logger) => void): void {
     if (this.#log) say(this.#log);
     else this.#unsaid.push(say);
+  }
+}
+
+/** A registry with tools of its own over another one's, for a conversation that brings some along. What it registers nobody else sees. */
+export class LayeredRegistry extends ToolRegistry {
+  readonly #base: ToolRegistry;
+
+  constructor(base: ToolRegistry) {
+    super();
+    this.#base = base;
+  }
+
+  override get generation(): number {
+    return this.#base.generation + super.generation;
+  }
+
+  override get(name: string): ToolEntry | undefined {
+    return super.get(name) ?? this.#base.get(name);
+  }
+
+  override has(name: string): boolean {
+    return super.has(name) || this.#base.has(name);
+  }
+
+  override names(): string[] {
+    return [...new Set([...super.names(), ...this.#base.names()])].sort();
+  }
+
+  override toolsets(): string[] {
+    return [...new Set([...super.toolsets(), ...this.#base.toolsets()])].sort();
+  }
+
+  override toolsOf(toolset: string): string[] {
+    return [...new Set([...super.toolsOf(toolset), ...this.#base.toolsOf(toolset)])].sort();
+  }
+
+  override aliasTarget(alias: string): string | undefined {
+    return super.aliasTarget(alias) ?? this.#base.aliasTarget(alias);
   }
 }
 
