@@ -291,6 +291,79 @@ test("two people who begin alike at the same time have a conversation each", asy
   assert.ok(!ids.includes(mine.headers.get("x-hermes-session-id") ?? ""));
 });
 
+test("a quiet stream says that it lives, and a client that does not read holds up nobody else", async () => {
+  await using quiet = await apiRig({ extra: { keepalive_seconds: 0.05 } });
+  quiet.model.script({ text: "at last", delay: 400 });
+  const events = await quiet.events("POST", "/v1/chat/completions", { ...say, stream: true });
+  assert.ok(events.filter(({ comment }) => comment === "keepalive").length >= 2, JSON.stringify(events));
+  const big = "x".repeat(4_000_000);
+  quiet.model
+    .clear()
+    .otherwise(({ body }) => ({ text: lastText(body.messages) === "much" ? big : "quick", chunk: 50_000 }));
+  const controller = new AbortController();
+  const much = { messages: [{ role: "user", content: "much" }], stream: true };
+  const unread = await fetch(`${quiet.url}/v1/chat/completions`, {
+    ...{
+      method: "POST",
+      body: JSON.stringify(much),
+      headers: { authorization: `Bearer ${KEY}` },
+      signal: controller.signal,
+    },
+  });
+  for (let at = 0; at < 3; at++) {
+    const { json } = await quiet.call("POST", "/v1/chat/completions", say);
+    assert.equal(json.choices[0].message.content, "quick");
+  }
+  const text = await unread.text();
+  assert.ok(text.length > big.length && text.endsWith("data: [DONE]\n\n"), "it gets everything when it reads");
+});
+
+test("turns beyond the limit are refused and told when to come back", async () => {
+  await using small = await apiRig({ extra: { max_turns: 1 } });
+  small.model.clear().otherwise({ fault: "stall", after: 1, answer: { text: "a long answer" } });
+  const run = await small.call("POST", "/v1/runs", { input: "x" });
+  await until("it runs", () => small.model.requests.length === 1);
+  const { status, json, headers } = await small.call("POST", "/v1/chat/completions", say);
+  assert.deepEqual([status, json.error.code, headers.get("retry-after")], [429, "rate_limit_exceeded", "1"]);
+  await small.call("POST", `/v1/runs/${run.json.run_id}/stop`);
+});
+
+test("the same call with a key is made once, also when its first client hangs up", async () => {
+  rig.model.clear().otherwise(() => ({ text: "once", delay: 150 }));
+  const controller = new AbortController();
+  const headers = { authorization: `Bearer ${KEY}`, "idempotency-key": "k1" };
+  const left = fetch(`${rig.url}/v1/chat/completions`, {
+    ...{ method: "POST", headers, body: JSON.stringify(say), signal: controller.signal },
+  });
+  await until("the model is asked", () => rig.model.requests.length === 1);
+  controller.abort();
+  await assert.rejects(left);
+  const again = await rig.call("POST", "/v1/chat/completions", say, headers);
+  assert.equal(again.json.choices[0].message.content, "once");
+  assert.equal(rig.model.requests.length, 1);
+  const other = await rig.call("POST", "/v1/chat/completions", { ...say, model: "other" }, headers);
+  assert.deepEqual([other.status, other.json.error.code], [422, "idempotency_key_reused"]);
+});
+
+test("an answer that was cut off, or that failed behind some text, says so in a stream and without one", async () => {
+  const cut = { text: "half of", finish: "length" } as const;
+  rig.model.clear().otherwise(cut);
+  const whole = await rig.call("POST", "/v1/chat/completions", say);
+  assert.equal(whole.status, 200);
+  assert.deepEqual([whole.json.choices[0].finish_reason, whole.json.hermes.error_code], ["length", "output_truncated"]);
+  assert.equal(whole.headers.get("x-hermes-completed"), "false");
+  const events = await rig.events("POST", "/v1/chat/completions", { ...say, stream: true });
+  const chunks = events.flatMap(({ data = "[DONE]" }) => (data === "[DONE]" ? [] : [JSON.parse(data)]));
+  assert.equal(chunks.at(-1).choices[0].finish_reason, "length");
+  rig.model.clear().otherwise({ fault: "status", status: 401, body: { error: { message: "no" } } });
+  const failed = await rig.events("POST", "/v1/chat/completions", { ...say, stream: true });
+  assert.ok(failed.some(({ event }) => event === "hermes.error"));
+  assert.equal(JSON.parse(failed.at(-2)?.data ?? "").choices[0].finish_reason, "error");
+  assert.equal(failed.at(-1)?.data, "[DONE]");
+  const response = await rig.call("POST", "/v1/responses", { input: "x" });
+  assert.deepEqual([response.status, response.json.status, response.json.error.type], [200, "failed", "server_error"]);
+});
+
 /** A request that says how large its body will be, and waits for what the server says to that. */
 function announced(url: string, length: number): Promise<{ status: number; text: string }> {
   return new Promise((resolve, reject) => {
