@@ -11,6 +11,7 @@ export const rooms = [
   "checkpoints",
   "tools",
   "cron",
+  "kanban",
   "skills",
   "memory",
   "sandbox",

@@ -107,6 +107,7 @@ export const SUBCOMMANDS: readonly Subcommand[] = [
     load: async () => ({ define: (await import("./backup.ts")).defineImport }),
   },
   { name: "insights", summary: "show usage statistics", load: () => import("./insights.ts") },
+  { name: "kanban", summary: "work off a board of cards together", load: () => import("./kanban.ts") },
   {
     name: "login",
     summary: "save a provider key (same as auth add)",

@@ -1,0 +1,494 @@
+// The words of `hermes kanban`, the same wherever they are typed.
+import { readFile } from "node:fs/promises";
+import { hostname, userInfo } from "node:os";
+import { type Command, InvalidArgumentError, Option } from "commander";
+import type { OpenHome } from "../home/open.ts";
+import { profileExists } from "../home/profiles.ts";
+import { Boards } from "../kanban/boards.ts";
+import {
+  assign,
+  BoardError,
+  cardOf,
+  comment,
+  createCard,
+  edit,
+  link,
+  listCards,
+  runsOf,
+  unlink,
+} from "../kanban/cards.ts";
+import {
+  archive,
+  block,
+  claim,
+  complete,
+  heartbeat,
+  newLock,
+  promoteByHand,
+  reclaim,
+  remove,
+  schedule,
+  unblock,
+  withReason,
+} from "../kanban/moves.ts";
+import type { BlockKind, BoardFile, Change } from "../kanban/schema.ts";
+import { assigneeRows, cardJson, cardLine, cardText, runJson, runLine, statsOf, statsText } from "../kanban/show.ts";
+import type { Clock } from "../kit/clock.ts";
+import { messageOf } from "../kit/errors.ts";
+import { isRecord, parseJson } from "../kit/json.ts";
+import { defineBoards } from "./kanban-boards.ts";
+
+/** What the words need of the door they are typed in. */
+export interface KanbanWorld {
+  readonly home: OpenHome;
+  readonly clock: Clock;
+  out(text: string, options?: { readonly asIs?: boolean }): void;
+  err(text: string): void;
+  /** Some of what was asked failed. */
+  failed(): void;
+}
+
+interface CreateFlags {
+  readonly body?: string;
+  readonly assignee?: string;
+  readonly lane?: true;
+  readonly parent?: readonly string[];
+  readonly workspace?: string;
+  readonly branch?: string;
+  readonly project?: string;
+  readonly tenant?: string;
+  readonly priority?: number;
+  readonly triage?: true;
+  readonly idempotencyKey?: string;
+  readonly maxRuntime?: number;
+  readonly createdBy?: string;
+  readonly skill?: readonly string[];
+  readonly maxRetries?: number;
+  readonly model?: string;
+  readonly provider?: string;
+  readonly goal?: true;
+  readonly goalMaxTurns?: number;
+  readonly initialStatus?: "running" | "blocked";
+  readonly json?: true;
+}
+
+interface ListFlags {
+  readonly mine?: true;
+  readonly assignee?: string;
+  readonly status?: string;
+  readonly tenant?: string;
+  readonly session?: string;
+  readonly archived?: true;
+  readonly sort?: "priority" | "created" | "updated";
+  readonly json?: true;
+}
+
+interface CompleteFlags {
+  readonly result?: string;
+  readonly summary?: string;
+  readonly metadata?: string;
+}
+
+export function defineKanban(command: Command, world: KanbanWorld): void {
+  const { home, clock, out } = world;
+  const boards = new Boards(home, clock);
+  const json = (child: Command) => child.option("--json", "machine-readable");
+  const author = () =>
+    home.env("HERMES_PROFILE") ?? (home.paths.profile === "default" ? userName() : home.paths.profile);
+
+  /** On the board that is meant; it is closed again whatever happens. */
+  async function onBoard<T>(work: (board: BoardFile) => Promise<T> | T): Promise<T> {
+    const named: unknown = command.opts().board;
+    const board = await boards.open(typeof named === "string" ? named : await boards.active());
+    try {
+      return await work(board);
+    } finally {
+      board.close();
+    }
+  }
+  /** The same change of several cards, each for itself: one that is refused leaves the others be. */
+  async function each(
+    ids: readonly string[],
+    done: string,
+    work: (change: Change, id: string) => unknown,
+    { isDry = false } = {},
+  ): Promise<void> {
+    await onBoard(async (board) => {
+      for (const id of ids)
+        try {
+          await board.change((change) => {
+            work(change, id);
+            if (isDry) throw new OnlyTried();
+          });
+          out(`✓ ${id} ${done}\n`);
+        } catch (error) {
+          if (error instanceof OnlyTried) {
+            out(`✓ ${id} ${done}\n`);
+            continue;
+          }
+          if (!(error instanceof BoardError)) throw error;
+          world.err(`✗ ${messageOf(error)}\n`);
+          world.failed();
+        }
+    });
+  }
+  const data = (value: unknown) => out(`${JSON.stringify(value, null, 2)}\n`, { asIs: true });
+
+  command
+    .description("a board of cards that profiles of the agent, and people, work off together")
+    .option("--board <SLUG>", "another board than the active one");
+  defineBoards(command.command("boards").description("list, create, switch and remove boards"), boards, world);
+
+  command
+    .command("init")
+    .description("make the board's file; every other command does so too")
+    .action(() => onBoard((board) => out(`✓ The board is ready: ${home.display(board.path)}\n`)));
+  json(command.command("create"))
+    .description("create a card")
+    .argument("<title...>", "what is to be done")
+    .option("--body <TEXT>", "the details; @FILE reads them from a file")
+    .option("--assignee <PROFILE>", "the profile that works on it")
+    .option("--lane", "the assignee is no profile: people work on it by hand")
+    .option("--parent <ID...>", "cards that have to be done first")
+    .option("--workspace <KIND>", "scratch (default), dir:PATH, worktree or worktree:PATH")
+    .option("--branch <NAME>", "the branch of a worktree")
+    .option("--project <ID>", "the project it belongs to")
+    .option("--tenant <NAME>", "whose card it is, where one board serves several")
+    .option("--priority <N>", "higher comes first", whole)
+    .option("--triage", "it is only an idea yet: it is looked at before it is worked on")
+    .option("--idempotency-key <KEY>", "the same key gives the same card back")
+    .option("--max-runtime <TIME>", "how long one attempt may take: 90s, 30m, 2h, 1d", seconds)
+    .option("--created-by <NAME>", "who made it")
+    .option("--skill <NAME...>", "skills that are active for it")
+    .option("--max-retries <N>", "failures until it is given up", whole)
+    .option("--model <MODEL>", "its model")
+    .option("--provider <NAME>", "the provider of that model")
+    .option("--goal", "it is worked on over several turns until a judge says that it is done")
+    .option("--goal-max-turns <N>", "turns of that", whole)
+    .addOption(
+      new Option("--initial-status <STATUS>", "blocked: put aside until somebody unblocks it").choices([
+        "running",
+        "blocked",
+      ]),
+    )
+    .action(async (title: readonly string[], flags: CreateFlags) => {
+      checkAssignee(flags.assignee, flags.lane === true, home);
+      const [kind = "scratch", ...path] = (flags.workspace ?? "scratch").split(":");
+      const body = await textOf(flags.body);
+      const card = await onBoard((board) =>
+        board.change((change) =>
+          createCard(change, {
+            ...{ title: title.join(" "), body, assignee: flags.assignee, parents: flags.parent, triage: flags.triage },
+            ...{ blocked: flags.initialStatus === "blocked", priority: flags.priority, tenant: flags.tenant },
+            workspace: { kind, path: path.length > 0 ? path.join(":") : undefined },
+            ...{ branch: flags.branch, project: flags.project, skills: flags.skill, maxRetries: flags.maxRetries },
+            ...{ maxRuntimeSeconds: flags.maxRuntime, model: flags.model, provider: flags.provider, goal: flags.goal },
+            ...{ goalMaxTurns: flags.goalMaxTurns, idempotencyKey: flags.idempotencyKey },
+            createdBy: flags.createdBy ?? author(),
+          }),
+        ),
+      );
+      if (flags.json) return data(cardJson(card));
+      out(`✓ ${card.id} ${card.status}: ${card.title}\n`);
+    });
+  json(command.command("list", { isDefault: true }).alias("ls"))
+    .description("list the cards")
+    .option("--mine", "only those of this profile")
+    .option("--assignee <PROFILE>", "only those of this profile")
+    .option("--status <STATUS>", "only those in this state")
+    .option("--tenant <NAME>", "only those of this tenant")
+    .option("--session <ID>", "only those that this conversation made")
+    .option("--archived", "also archived ones")
+    .addOption(
+      new Option("--sort <ORDER>", "the order").choices(["priority", "created", "updated"]).default("priority"),
+    )
+    .action(async (flags: ListFlags) => {
+      const { mine, json: asJson, ...filter } = flags;
+      const assignee = mine ? home.paths.profile : filter.assignee;
+      const cards = await onBoard((board) => listCards(board.db, { ...filter, assignee }));
+      if (asJson) return data(cards.map(cardJson));
+      if (cards.length === 0) return out("No cards. Create one: hermes kanban create TITLE --assignee PROFILE\n");
+      for (const card of cards) out(`${cardLine(card, clock.now() / 1000)}\n`, { asIs: true });
+    });
+  json(command.command("show"))
+    .description("show a card with its comments, its attempts and what happened to it")
+    .argument("<id>", "the card")
+    .action((id: string, { json: asJson }: { readonly json?: true }) =>
+      onBoard((board) => {
+        const { text, whole: all } = cardText(board.db, id, clock.now() / 1000);
+        if (asJson) data(all);
+        else out(`${text}\n`, { asIs: true });
+      }),
+    );
+  json(command.command("runs"))
+    .description("show the attempts at a card")
+    .argument("<id>", "the card")
+    .action((id: string, { json: asJson }: { readonly json?: true }) =>
+      onBoard((board) => {
+        cardOf(board.db, id);
+        const runs = runsOf(board.db, id);
+        if (asJson) return data(runs.map(runJson));
+        if (runs.length === 0) return out("Nobody has worked on it yet.\n");
+        for (const run of runs) out(`${runLine(run, clock.now() / 1000)}\n`, { asIs: true });
+      }),
+    );
+  json(command.command("stats"))
+    .description("count the cards by state and profile")
+    .action(({ json: asJson }: { readonly json?: true }) =>
+      onBoard((board) => {
+        const stats = statsOf(board.db);
+        if (asJson) data(stats);
+        else out(`${statsText(stats)}\n`);
+      }),
+    );
+  json(command.command("assignees"))
+    .description("list who has cards, and how many")
+    .action(({ json: asJson }: { readonly json?: true }) =>
+      onBoard((board) => {
+        const rows = assigneeRows(board.db);
+        if (asJson) return data(rows);
+        for (const { assignee, open, running } of rows)
+          out(`${assignee ?? "nobody"}  ${open} open, ${running} running\n`);
+      }),
+    );
+
+  command
+    .command("assign")
+    .description("give a card to a profile, or to none")
+    .argument("<id>", "the card")
+    .argument("<profile>", "a profile, or none")
+    .option("--lane", "it is no profile: people work on it by hand")
+    .action(async (id: string, profile: string, { lane }: { readonly lane?: true }) => {
+      const assignee = profile === "none" ? null : profile;
+      checkAssignee(assignee ?? undefined, lane === true, home);
+      await onBoard((board) => board.change((change) => assign(change, id, assignee)));
+      out(assignee === null ? `✓ ${id} is nobody's now\n` : `✓ ${id} is ${assignee}'s now\n`);
+    });
+  for (const [name, does, done] of [
+    ["link", "a card has to be done before another", "depends on"],
+    ["unlink", "it has not, after all", "no longer depends on"],
+  ] as const)
+    command
+      .command(name)
+      .description(does)
+      .argument("<parent>", "the card that comes first")
+      .argument("<child>", "the card that waits for it")
+      .action(async (parent: string, child: string) => {
+        const act = name === "link" ? link : unlink;
+        await onBoard((board) => board.change((change) => act(change, parent, child)));
+        out(`✓ ${child} ${done} ${parent}\n`);
+      });
+  command
+    .command("claim")
+    .description("take a card to work on it by hand")
+    .argument("<id>", "the card")
+    .option("--ttl <TIME>", "how long it is yours without a sign of life: 15m", seconds)
+    .action(async (id: string, { ttl }: { readonly ttl?: number }) => {
+      const lock = newLock(hostname(), process.ppid);
+      const claimed = await onBoard((board) =>
+        board.change((change) => claim(change, id, { lock, ...(ttl === undefined ? {} : { seconds: ttl }) })),
+      );
+      if (!claimed) throw new BoardError(`${id} cannot be taken now: hermes kanban show ${id} says why.`);
+      out(`✓ ${id} is yours, as run ${claimed.run}\n`);
+    });
+  command
+    .command("reclaim")
+    .description("take a card back from whoever works on it")
+    .argument("<id>", "the card")
+    .option("--reason <TEXT>", "why")
+    .action((id: string, { reason }: { readonly reason?: string }) =>
+      each([id], "is ready again", (change) => reclaim(change, id, reason)),
+    );
+  command
+    .command("heartbeat")
+    .description("say that a card is still being worked on")
+    .argument("<id>", "the card")
+    .option("--note <TEXT>", "what is being done")
+    .action((id: string, { note }: { readonly note?: string }) =>
+      each([id], "goes on", (change) => heartbeat(change, id, note)),
+    );
+  command
+    .command("comment")
+    .description("comment on a card")
+    .argument("<id>", "the card")
+    .argument("<text...>", "the comment")
+    .option("--author <NAME>", "who says it")
+    .option("--max-len <N>", "cut it after so many characters", whole)
+    .action(
+      async (id: string, words: readonly string[], flags: { readonly author?: string; readonly maxLen?: number }) => {
+        const body = home.redact(words.join(" ")).slice(0, flags.maxLen);
+        await each([id], "has a new comment", (change) =>
+          comment(change, id, { author: flags.author ?? author(), body }),
+        );
+      },
+    );
+  command
+    .command("complete")
+    .description("say that cards are done")
+    .argument("<id...>", "the cards")
+    .option("--result <TEXT>", "what came of it, in full")
+    .option("--summary <TEXT>", "the same in a sentence or two; with one card only")
+    .option("--metadata <JSON>", "facts for programs; with one card only")
+    .action(async (ids: readonly string[], flags: CompleteFlags) => {
+      if (ids.length > 1 && (flags.summary !== undefined || flags.metadata !== undefined))
+        throw new BoardError("--summary and --metadata go with one card only.");
+      const said = completionOf(flags, home);
+      await each(ids, "is done", (change, id) => complete(change, id, said));
+    });
+  command
+    .command("edit")
+    .description("put right what a card that is done came to")
+    .argument("<id>", "the card")
+    .option("--result <TEXT>", "another result")
+    .option("--summary <TEXT>", "another summary")
+    .option("--metadata <JSON>", "other facts")
+    .action(async (id: string, flags: CompleteFlags) => {
+      if (Object.keys(flags).length === 0)
+        throw new BoardError("say what is to change: --result, --summary or --metadata.");
+      const { metadata, ...texts } = completionOf(flags, home);
+      await each([id], "was changed", (change) =>
+        edit(change, id, { ...texts, ...(isRecord(metadata) && { metadata }) }),
+      );
+    });
+  command
+    .command("block")
+    .description("put a card aside until somebody unblocks it")
+    .argument("<id>", "the card")
+    .argument("[reason...]", "why; also kept as a comment")
+    .option("--ids <ID...>", "more cards")
+    .addOption(
+      new Option("--kind <KIND>", "what it waits for").choices([
+        "needs_input",
+        "capability",
+        "transient",
+        "dependency",
+      ]),
+    )
+    .action(
+      async (
+        id: string,
+        words: readonly string[],
+        flags: { readonly ids?: readonly string[]; readonly kind?: BlockKind },
+      ) => {
+        const reason = reasonOf(words, home);
+        await each([id, ...(flags.ids ?? [])], "is put aside", (change, one) => {
+          block(change, one, { reason, kind: flags.kind });
+          withReason(change, one, { author: author(), reason });
+        });
+      },
+    );
+  command
+    .command("unblock")
+    .description("let blocked or scheduled cards go on")
+    .argument("<id...>", "the cards")
+    .option("--reason <TEXT>", "why; also kept as a comment")
+    .action(async (ids: readonly string[], flags: { readonly reason?: string }) => {
+      const reason = reasonOf([flags.reason ?? ""], home);
+      await each(ids, "goes on", (change, id) => {
+        unblock(change, id, reason);
+        withReason(change, id, { author: author(), reason });
+      });
+    });
+  command
+    .command("schedule")
+    .description("put a card aside for later; nothing but unblock brings it back")
+    .argument("<id>", "the card")
+    .argument("[reason...]", "why; also kept as a comment")
+    .action(async (id: string, words: readonly string[]) => {
+      const reason = reasonOf(words, home);
+      await each([id], "is put aside for later", (change) => {
+        schedule(change, id, reason);
+        withReason(change, id, { author: author(), reason });
+      });
+    });
+  command
+    .command("promote")
+    .description("make cards ready by hand")
+    .argument("<id>", "the card")
+    .argument("[reason...]", "why")
+    .option("--ids <ID...>", "more cards")
+    .option("--force", "although cards it depends on are not done")
+    .option("--dry-run", "only say what would happen")
+    .action(
+      async (
+        id: string,
+        words: readonly string[],
+        flags: { readonly ids?: readonly string[]; readonly force?: true; readonly dryRun?: true },
+      ) => {
+        const how = { actor: author(), reason: reasonOf(words, home), force: flags.force === true };
+        const done = flags.dryRun ? "would be ready" : "is ready";
+        const promoted = (change: Change, one: string) => promoteByHand(change, one, how);
+        await each([id, ...(flags.ids ?? [])], done, promoted, { isDry: flags.dryRun === true });
+      },
+    );
+  command
+    .command("archive")
+    .description("take cards off the board")
+    .argument("<id...>", "the cards")
+    .option("--rm", "remove them for good, with all that was said of them")
+    .action((ids: readonly string[], { rm }: { readonly rm?: true }) =>
+      each(ids, rm ? "is removed" : "is archived", (change, id) => (rm ? remove(change, id) : archive(change, id))),
+    );
+  json(command.command("repair"))
+    .description("rebuild the indexes of the board's file and check it")
+    .action(({ json: asJson }: { readonly json?: true }) =>
+      onBoard(async (board) => {
+        const problems = await board.repair();
+        if (asJson) data({ path: board.path, problems });
+        else if (problems.length === 0) out("✓ The board is sound.\n");
+        for (const problem of asJson ? [] : problems) world.err(`✗ ${problem}\n`);
+        if (problems.length > 0) world.failed();
+      }),
+    );
+}
+
+/** Undoes a change. */
+class OnlyTried extends Error {}
+
+/** A card for somebody who does not exist would wait for ever. */
+function checkAssignee(assignee: string | undefined, isLane: boolean, home: OpenHome): void {
+  if (assignee === undefined || isLane || profileExists(home.paths.root, assignee.toLowerCase())) return;
+  throw new BoardError(
+    `there is no profile "${assignee}". "hermes profile list" shows them; if people work on it by hand, add --lane.`,
+  );
+}
+
+const reasonOf = (words: readonly string[], home: OpenHome) => home.redact(words.join(" ").trim()) || undefined;
+
+function completionOf({ result, summary, metadata }: CompleteFlags, { redact }: OpenHome) {
+  const facts = metadata === undefined ? undefined : parseJson(redact(metadata));
+  if (metadata !== undefined && !isRecord(facts)) throw new BoardError("--metadata: this is no object in JSON.");
+  return {
+    ...(result === undefined ? {} : { result: redact(result) }),
+    ...(summary === undefined ? {} : { summary: redact(summary) }),
+    ...(facts === undefined ? {} : { metadata: facts }),
+  };
+}
+
+async function textOf(given: string | undefined): Promise<string | undefined> {
+  if (!given?.startsWith("@")) return given;
+  return readFile(given.slice(1), "utf8").catch((error) => {
+    throw new BoardError(`--body: ${given.slice(1)} cannot be read: ${messageOf(error)}`);
+  });
+}
+
+function whole(text: string): number {
+  if (!/^-?\d{1,9}$/.test(text)) throw new InvalidArgumentError("a whole number is needed.");
+  return Number(text);
+}
+
+const UNITS = { s: 1, m: 60, h: 3600, d: 86_400 };
+
+function seconds(text: string): number {
+  const [, count = "", unit = "s"] = /^(\d{1,7})([smhd]?)$/.exec(text) ?? [];
+  if (count === "") throw new InvalidArgumentError("a time is needed: 30, 90s, 30m, 2h or 1d.");
+  return Number(count) * (UNITS[unit as keyof typeof UNITS] ?? 1);
+}
+
+function userName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return "user"; // a machine without names
+  }
+}

@@ -1,0 +1,131 @@
+// A board and its cards for people and for programs.
+
+import { relativeTime } from "../kit/formats.ts";
+import { parseJson } from "../kit/json.ts";
+import type { Connection } from "../sessions/connection.ts";
+import type { BoardFacts, Boards } from "./boards.ts";
+import { cardOf, childrenOf, commentsOf, eventsOf, listCards, parentsOf, runsOf } from "./cards.ts";
+import type { Card, CardEvent, CardRun } from "./schema.ts";
+
+const parsed = (json: string | null) => (json === null ? null : (parseJson(json) ?? json));
+
+/** The names of the columns; what is JSON in them is read. */
+export const cardJson = (card: Card) => ({ ...card, skills: parsed(card.skills) });
+export const runJson = (run: CardRun) => ({ ...run, metadata: parsed(run.metadata) });
+const eventJson = (event: CardEvent) => ({ ...event, payload: parsed(event.payload) });
+
+const SIGNS: Readonly<Record<Card["status"], string>> = {
+  triage: "?",
+  todo: "○",
+  scheduled: "◷",
+  ready: "●",
+  running: "▶",
+  blocked: "⏸",
+  review: "◆",
+  done: "✔",
+  archived: "–",
+};
+
+export function cardLine(card: Card, now: number): string {
+  const { id, status, title, assignee, priority, created_at } = card;
+  const facts = [
+    assignee === null ? "nobody" : `@${assignee}`,
+    ...(priority === 0 ? [] : [`priority ${priority}`]),
+    relativeTime(created_at, now),
+  ];
+  return `${SIGNS[status]} ${id}  ${status.padEnd(9)}  ${title}  (${facts.join(", ")})`;
+}
+
+export function runLine(run: CardRun, now: number): string {
+  const { id, profile, outcome, started_at, ended_at, summary, error } = run;
+  const took = ended_at === null ? "" : `, ${ended_at - started_at} s`;
+  const came = [summary, error].filter((text) => text !== null).join(" · ");
+  return `run ${id}  ${outcome ?? "running"}  ${profile ?? "by hand"}  ${relativeTime(started_at, now)}${took}${came === "" ? "" : `\n  ${came}`}`;
+}
+
+export function cardText(db: Connection, id: string, now: number) {
+  const card = cardOf(db, id);
+  const [parents, children] = [parentsOf(db, id), childrenOf(db, id)];
+  const [comments, events, runs] = [commentsOf(db, id), eventsOf(db, id, 50), runsOf(db, id)];
+  const whole = {
+    ...{ task: cardJson(card), parents, children, comments },
+    ...{ events: events.map(eventJson), runs: runs.map(runJson) },
+  };
+  const facts: readonly (readonly [string, string | number | null])[] = [
+    ["status", card.block_kind === null ? card.status : `${card.status} (${card.block_kind})`],
+    ["assignee", card.assignee ?? "nobody"],
+    ["priority", card.priority === 0 ? null : card.priority],
+    ["tenant", card.tenant],
+    ["workspace", [card.workspace_kind, card.workspace_path].filter((one) => one !== null).join(" ")],
+    ["branch", card.branch_name],
+    ["model", card.model_override],
+    ["limit", card.max_runtime_seconds === null ? null : `${card.max_runtime_seconds} s`],
+    ["created", `${relativeTime(card.created_at, now)}${card.created_by === null ? "" : ` by ${card.created_by}`}`],
+    ["waits for", parents.join(", ") || null],
+    ["children", children.join(", ") || null],
+    [
+      "failures",
+      card.consecutive_failures === 0 ? null : `${card.consecutive_failures}: ${card.last_failure_error ?? ""}`,
+    ],
+  ];
+  const text = [
+    `${card.id}  ${card.title}`,
+    ...facts.flatMap(([name, value]) => (value === null ? [] : [`  ${name.padEnd(10)} ${value}`])),
+    ...(card.body === null ? [] : ["", card.body]),
+    ...(card.result === null ? [] : ["", "Result:", card.result]),
+    ...(comments.length === 0 ? [] : ["", "Comments:"]),
+    ...comments.map(({ author, body, created_at }) => `  ${author}, ${relativeTime(created_at, now)}: ${body}`),
+    ...(runs.length === 0 ? [] : ["", "Attempts:"]),
+    ...runs.map((run) => `  ${runLine(run, now).replaceAll("\n", "\n  ")}`),
+    "",
+    "Events:",
+    ...events.slice(-10).map(({ kind, created_at }) => `  ${relativeTime(created_at, now)}  ${kind}`),
+  ];
+  return { text: text.join("\n"), whole };
+}
+
+export interface BoardStats {
+  readonly by_status: Readonly<Record<string, number>>;
+  readonly by_assignee: readonly ReturnType<typeof assigneeRows>[number][];
+}
+
+export function statsOf(db: Connection): BoardStats {
+  const rows = db.all<{ status: string; cards: number }>("SELECT status, COUNT(*) AS cards FROM tasks GROUP BY status");
+  return {
+    by_status: Object.fromEntries(rows.map(({ status, cards }) => [status, cards])),
+    by_assignee: assigneeRows(db),
+  };
+}
+
+export function statsText({ by_status, by_assignee }: BoardStats): string {
+  const states = Object.entries(by_status).map(([status, cards]) => `${status.padEnd(9)} ${cards}`);
+  const people = by_assignee.map(
+    ({ assignee, open, running }) => `${assignee ?? "nobody"}  ${open} open, ${running} running`,
+  );
+  return states.length === 0 ? "No cards." : [...states, "", ...people].join("\n");
+}
+
+export function assigneeRows(
+  db: Connection,
+): readonly { readonly assignee: string | null; readonly open: number; readonly running: number }[] {
+  return db.all(
+    `SELECT assignee, SUM(status NOT IN ('done', 'archived')) AS open, SUM(status = 'running') AS running
+     FROM tasks WHERE status <> 'archived' GROUP BY assignee ORDER BY assignee`,
+  );
+}
+
+export async function boardRows(
+  boards: Boards,
+): Promise<readonly (BoardFacts & { readonly active: boolean; readonly cards: number })[]> {
+  const active = await boards.active();
+  return Promise.all(
+    (await boards.list()).map(async (slug) => {
+      const board = await boards.open(slug);
+      try {
+        return { ...(await boards.facts(slug)), active: slug === active, cards: listCards(board.db).length };
+      } finally {
+        board.close();
+      }
+    }),
+  );
+}
