@@ -5,14 +5,15 @@ import { boardRows } from "../kanban/show.ts";
 import { plural } from "../kit/formats.ts";
 import type { KanbanWorld } from "./kanban.ts";
 
-export function defineBoards(command: Command, boards: Boards, { out, home }: KanbanWorld): void {
+export function defineBoards(command: Command, boards: () => Boards, world: KanbanWorld): void {
+  const out: KanbanWorld["out"] = (...said) => world.out(...said);
   command
     .command("list", { isDefault: true })
     .description("list the boards")
     .option("--all", "also archived ones")
     .option("--json", "machine-readable")
     .action(async (flags: { readonly all?: true; readonly json?: true }) => {
-      const rows = (await boardRows(boards)).filter(({ archived }) => flags.all || !archived);
+      const rows = (await boardRows(boards())).filter(({ archived }) => flags.all || !archived);
       if (flags.json) return out(`${JSON.stringify(rows, null, 2)}\n`, { asIs: true });
       for (const { slug, name, active, cards } of rows)
         out(`${active ? "*" : " "} ${slug}  ${name}  ${plural(cards, "card")}\n`, { asIs: true });
@@ -29,8 +30,8 @@ export function defineBoards(command: Command, boards: Boards, { out, home }: Ka
     .option("--default-workdir <FOLDER>", "the folder of cards that name none")
     .action(async (slug: string, flags: { readonly switch?: true; readonly defaultWorkdir?: string }) => {
       const { switch: isActive, defaultWorkdir, ...facts } = flags;
-      await boards.create(slug, { ...facts, ...(defaultWorkdir ? { default_workdir: defaultWorkdir } : {}) });
-      if (isActive) await boards.switchTo(slug);
+      await boards().create(slug, { ...facts, ...(defaultWorkdir ? { default_workdir: defaultWorkdir } : {}) });
+      if (isActive) await boards().switchTo(slug);
       out(`✓ The board ${slug} was created.\n`);
     });
   command
@@ -39,9 +40,11 @@ export function defineBoards(command: Command, boards: Boards, { out, home }: Ka
     .argument("<slug>", "the board")
     .option("--delete", "for good")
     .action(async (slug: string, flags: { readonly delete?: true }) => {
-      const kept = await boards.remove(slug, { forGood: flags.delete === true });
+      const kept = await boards().remove(slug, { forGood: flags.delete === true });
       out(
-        kept === null ? `✓ The board ${slug} is gone.\n` : `✓ The board ${slug} lies in ${home.display(kept)} now.\n`,
+        kept === null
+          ? `✓ The board ${slug} is gone.\n`
+          : `✓ The board ${slug} lies in ${world.home.display(kept)} now.\n`,
       );
     });
   command
@@ -49,20 +52,20 @@ export function defineBoards(command: Command, boards: Boards, { out, home }: Ka
     .description("make another board the active one")
     .argument("<slug>", "the board")
     .action(async (slug: string) => {
-      await boards.switchTo(slug);
+      await boards().switchTo(slug);
       out(`✓ The board ${slug} is the active one.\n`);
     });
   command
     .command("show")
     .description("show the active board")
-    .action(async () => out(`${await boards.active()}\n`));
+    .action(async () => out(`${await boards().active()}\n`));
   command
     .command("rename")
     .description("give a board another name for people")
     .argument("<slug>", "the board")
     .argument("<name...>", "the name")
     .action(async (slug: string, words: readonly string[]) => {
-      await boards.change(slug, { name: words.join(" ") });
+      await boards().change(slug, { name: words.join(" ") });
       out(`✓ The board ${slug} is called ${words.join(" ")}.\n`);
     });
   command
@@ -71,7 +74,7 @@ export function defineBoards(command: Command, boards: Boards, { out, home }: Ka
     .argument("<slug>", "the board")
     .argument("[folder]", "the folder")
     .action(async (slug: string, folder: string | undefined) => {
-      await boards.change(slug, { default_workdir: folder ?? null });
+      await boards().change(slug, { default_workdir: folder ?? null });
       out(folder ? `✓ Cards of ${slug} work in ${folder}.\n` : `✓ Cards of ${slug} have no folder of their own.\n`);
     });
 }

@@ -36,6 +36,7 @@ import { assigneeRows, cardJson, cardLine, cardText, runJson, runLine, statsOf, 
 import type { Clock } from "../kit/clock.ts";
 import { messageOf } from "../kit/errors.ts";
 import { isRecord, parseJson } from "../kit/json.ts";
+import { lazy } from "../kit/lazy.ts";
 import { defineBoards } from "./kanban-boards.ts";
 
 /** What the words need of the door they are typed in. */
@@ -90,16 +91,18 @@ interface CompleteFlags {
 }
 
 export function defineKanban(command: Command, world: KanbanWorld): void {
-  const { home, clock, out } = world;
-  const boards = new Boards(home, clock);
+  // Whoever only lists the commands has no world.home.
+  const out: KanbanWorld["out"] = (...said) => world.out(...said);
+  const boards = lazy(() => new Boards(world.home, world.clock));
   const json = (child: Command) => child.option("--json", "machine-readable");
   const author = () =>
-    home.env("HERMES_PROFILE") ?? (home.paths.profile === "default" ? userName() : home.paths.profile);
+    world.home.env("HERMES_PROFILE") ??
+    (world.home.paths.profile === "default" ? userName() : world.home.paths.profile);
 
   /** On the board that is meant; it is closed again whatever happens. */
   async function onBoard<T>(work: (board: BoardFile) => Promise<T> | T): Promise<T> {
     const named: unknown = command.opts().board;
-    const board = await boards.open(typeof named === "string" ? named : await boards.active());
+    const board = await boards().open(typeof named === "string" ? named : await boards().active());
     try {
       return await work(board);
     } finally {
@@ -142,7 +145,7 @@ export function defineKanban(command: Command, world: KanbanWorld): void {
   command
     .command("init")
     .description("make the board's file; every other command does so too")
-    .action(() => onBoard((board) => out(`✓ The board is ready: ${home.display(board.path)}\n`)));
+    .action(() => onBoard((board) => out(`✓ The board is ready: ${world.home.display(board.path)}\n`)));
   json(command.command("create"))
     .description("create a card")
     .argument("<title...>", "what is to be done")
@@ -172,7 +175,7 @@ export function defineKanban(command: Command, world: KanbanWorld): void {
       ]),
     )
     .action(async (title: readonly string[], flags: CreateFlags) => {
-      checkAssignee(flags.assignee, flags.lane === true, home);
+      checkAssignee(flags.assignee, flags.lane === true, world.home);
       const [kind = "scratch", ...path] = (flags.workspace ?? "scratch").split(":");
       const body = await textOf(flags.body);
       const card = await onBoard((board) =>
@@ -204,18 +207,18 @@ export function defineKanban(command: Command, world: KanbanWorld): void {
     )
     .action(async (flags: ListFlags) => {
       const { mine, json: asJson, ...filter } = flags;
-      const assignee = mine ? home.paths.profile : filter.assignee;
+      const assignee = mine ? world.home.paths.profile : filter.assignee;
       const cards = await onBoard((board) => listCards(board.db, { ...filter, assignee }));
       if (asJson) return data(cards.map(cardJson));
       if (cards.length === 0) return out("No cards. Create one: hermes kanban create TITLE --assignee PROFILE\n");
-      for (const card of cards) out(`${cardLine(card, clock.now() / 1000)}\n`, { asIs: true });
+      for (const card of cards) out(`${cardLine(card, world.clock.now() / 1000)}\n`, { asIs: true });
     });
   json(command.command("show"))
     .description("show a card with its comments, its attempts and what happened to it")
     .argument("<id>", "the card")
     .action((id: string, { json: asJson }: { readonly json?: true }) =>
       onBoard((board) => {
-        const { text, whole: all } = cardText(board.db, id, clock.now() / 1000);
+        const { text, whole: all } = cardText(board.db, id, world.clock.now() / 1000);
         if (asJson) data(all);
         else out(`${text}\n`, { asIs: true });
       }),
@@ -229,7 +232,7 @@ export function defineKanban(command: Command, world: KanbanWorld): void {
         const runs = runsOf(board.db, id);
         if (asJson) return data(runs.map(runJson));
         if (runs.length === 0) return out("Nobody has worked on it yet.\n");
-        for (const run of runs) out(`${runLine(run, clock.now() / 1000)}\n`, { asIs: true });
+        for (const run of runs) out(`${runLine(run, world.clock.now() / 1000)}\n`, { asIs: true });
       }),
     );
   json(command.command("stats"))
@@ -260,7 +263,7 @@ export function defineKanban(command: Command, world: KanbanWorld): void {
     .option("--lane", "it is no profile: people work on it by hand")
     .action(async (id: string, profile: string, { lane }: { readonly lane?: true }) => {
       const assignee = profile === "none" ? null : profile;
-      checkAssignee(assignee ?? undefined, lane === true, home);
+      checkAssignee(assignee ?? undefined, lane === true, world.home);
       await onBoard((board) => board.change((change) => assign(change, id, assignee)));
       out(assignee === null ? `✓ ${id} is nobody's now\n` : `✓ ${id} is ${assignee}'s now\n`);
     });
@@ -293,7 +296,7 @@ export function defineKanban(command: Command, world: KanbanWorld): void {
     });
   command
     .command("reclaim")
-    .description("take a card back from whoever works on it")
+    .description("take a card back from its worker")
     .argument("<id>", "the card")
     .option("--reason <TEXT>", "why")
     .action((id: string, { reason }: { readonly reason?: string }) =>
@@ -316,7 +319,7 @@ export function defineKanban(command: Command, world: KanbanWorld): void {
     .option("--max-len <N>", "cut it after so many characters", whole)
     .action(
       async (id: string, words: readonly string[], flags: { readonly author?: string; readonly maxLen?: number }) => {
-        const body = home.redact(words.join(" ")).slice(0, flags.maxLen);
+        const body = world.home.redact(words.join(" ")).slice(0, flags.maxLen);
         await each([id], "has a new comment", (change) =>
           comment(change, id, { author: flags.author ?? author(), body }),
         );
@@ -332,7 +335,7 @@ export function defineKanban(command: Command, world: KanbanWorld): void {
     .action(async (ids: readonly string[], flags: CompleteFlags) => {
       if (ids.length > 1 && (flags.summary !== undefined || flags.metadata !== undefined))
         throw new BoardError("--summary and --metadata go with one card only.");
-      const said = completionOf(flags, home);
+      const said = completionOf(flags, world.home);
       await each(ids, "is done", (change, id) => complete(change, id, said));
     });
   command
@@ -345,7 +348,7 @@ export function defineKanban(command: Command, world: KanbanWorld): void {
     .action(async (id: string, flags: CompleteFlags) => {
       if (Object.keys(flags).length === 0)
         throw new BoardError("say what is to change: --result, --summary or --metadata.");
-      const { metadata, ...texts } = completionOf(flags, home);
+      const { metadata, ...texts } = completionOf(flags, world.home);
       await each([id], "was changed", (change) =>
         edit(change, id, { ...texts, ...(isRecord(metadata) && { metadata }) }),
       );
@@ -370,7 +373,7 @@ export function defineKanban(command: Command, world: KanbanWorld): void {
         words: readonly string[],
         flags: { readonly ids?: readonly string[]; readonly kind?: BlockKind },
       ) => {
-        const reason = reasonOf(words, home);
+        const reason = reasonOf(words, world.home);
         await each([id, ...(flags.ids ?? [])], "is put aside", (change, one) => {
           block(change, one, { reason, kind: flags.kind });
           withReason(change, one, { author: author(), reason });
@@ -383,7 +386,7 @@ export function defineKanban(command: Command, world: KanbanWorld): void {
     .argument("<id...>", "the cards")
     .option("--reason <TEXT>", "why; also kept as a comment")
     .action(async (ids: readonly string[], flags: { readonly reason?: string }) => {
-      const reason = reasonOf([flags.reason ?? ""], home);
+      const reason = reasonOf([flags.reason ?? ""], world.home);
       await each(ids, "goes on", (change, id) => {
         unblock(change, id, reason);
         withReason(change, id, { author: author(), reason });
@@ -395,7 +398,7 @@ export function defineKanban(command: Command, world: KanbanWorld): void {
     .argument("<id>", "the card")
     .argument("[reason...]", "why; also kept as a comment")
     .action(async (id: string, words: readonly string[]) => {
-      const reason = reasonOf(words, home);
+      const reason = reasonOf(words, world.home);
       await each([id], "is put aside for later", (change) => {
         schedule(change, id, reason);
         withReason(change, id, { author: author(), reason });
@@ -415,7 +418,7 @@ export function defineKanban(command: Command, world: KanbanWorld): void {
         words: readonly string[],
         flags: { readonly ids?: readonly string[]; readonly force?: true; readonly dryRun?: true },
       ) => {
-        const how = { actor: author(), reason: reasonOf(words, home), force: flags.force === true };
+        const how = { actor: author(), reason: reasonOf(words, world.home), force: flags.force === true };
         const done = flags.dryRun ? "would be ready" : "is ready";
         const promoted = (change: Change, one: string) => promoteByHand(change, one, how);
         await each([id, ...(flags.ids ?? [])], done, promoted, { isDry: flags.dryRun === true });

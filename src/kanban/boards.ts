@@ -8,11 +8,11 @@ import { asRecord, asText, type Json, parseJson } from "../kit/json.ts";
 import { BoardError } from "./cards.ts";
 import { BoardFile } from "./schema.ts";
 
-export const DEFAULT_BOARD = "default";
+const DEFAULT_BOARD = "default";
 const SLUG = /^[a-z0-9][a-z0-9\-_]{0,63}$/;
 
 /** One board: its folders and files. */
-export interface BoardPlace {
+interface BoardPlace {
   readonly slug: string;
   readonly folder: string;
   readonly database: string;

@@ -10,7 +10,7 @@ export class BoardError extends UserError {
   override name = "BoardError";
 }
 
-export interface NewCard {
+interface NewCard {
   readonly title: string;
   readonly body?: string | undefined;
   /** A profile; absent: nobody's yet. */
@@ -36,7 +36,7 @@ export interface NewCard {
   readonly idempotencyKey?: string | undefined;
 }
 
-export interface CardFilter {
+interface CardFilter {
   readonly assignee?: string | undefined;
   readonly status?: string | undefined;
   readonly tenant?: string | undefined;
@@ -51,7 +51,7 @@ const MOST_TITLE = 500;
 
 // Reading.
 
-export function findCard(db: Connection, id: string): Card | null {
+function findCard(db: Connection, id: string): Card | null {
   return db.get<Card>("SELECT * FROM tasks WHERE id = ?", id) ?? null;
 }
 

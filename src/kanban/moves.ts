@@ -18,7 +18,7 @@ import { judge, type Move } from "./rules.ts";
 import type { BlockKind, Card, CardRun, Change, RunOutcome } from "./schema.ts";
 
 /** How long a claim counts without a sign of life. */
-export const CLAIM_SECONDS = 900;
+const CLAIM_SECONDS = 900;
 
 interface Applied {
   readonly card: Card;
@@ -70,7 +70,7 @@ function closeRun(
   return id;
 }
 
-export interface Completion {
+interface Completion {
   readonly summary?: string | undefined;
   readonly result?: string | undefined;
   readonly metadata?: unknown;
@@ -89,7 +89,7 @@ export function complete(change: Change, id: string, completion: Completion): Ap
   if (summary === null) throw new BoardError(`${id}: say what came of it: a summary or a result is needed.`);
   if (metadata !== null && !isRecord(metadata)) throw new BoardError(`${id}: metadata is an object in JSON.`);
   if (run !== undefined && card.current_run_id !== run)
-    throw new BoardError(`${id}: run ${run} is over; somebody else works on this card, or it was taken back.`);
+    throw new BoardError(`${id}: run ${run} is over; another worker has this card, or it was reclaimed.`);
   checkCreated(change, card, createdCards);
   const extra = createdCards.length > 0 ? { ...metadata, created_cards: createdCards } : metadata;
   const closed = closeRun(change, card, { outcome: "completed", summary, metadata: extra });
@@ -204,7 +204,7 @@ export function remove(change: Change, id: string): void {
   promote(change, children);
 }
 
-export interface Claim {
+interface Claim {
   readonly card: Card;
   readonly run: number;
   readonly lock: string;

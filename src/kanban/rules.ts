@@ -22,7 +22,7 @@ export type Move =
   | { readonly type: "specify" };
 
 /** `event` names what happened, for whoever follows the board. */
-export type Verdict =
+type Verdict =
   | { readonly to: CardStatus; readonly event: string; readonly recurrences?: number }
   | { readonly refused: string };
 
@@ -58,7 +58,7 @@ export function judge(card: CardFacts, move: Move): Verdict {
     case "promote":
       return waits && !move.force
         ? {
-            refused: `it depends on cards that are not done: ${card.openParents.join(", ")}; --force starts it all the same`,
+            refused: `it depends on cards that are not done: ${card.openParents.join(", ")}; --force starts it anyway`,
           }
         : { to: "ready", event: "promoted_manual", recurrences: 0 };
     case "schedule":

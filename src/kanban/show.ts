@@ -84,7 +84,7 @@ export function cardText(db: Connection, id: string, now: number) {
   return { text: text.join("\n"), whole };
 }
 
-export interface BoardStats {
+interface BoardStats {
   readonly by_status: Readonly<Record<string, number>>;
   readonly by_assignee: readonly ReturnType<typeof assigneeRows>[number][];
 }

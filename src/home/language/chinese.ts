@@ -6,6 +6,7 @@ import { CHINESE_CRON } from "./chinese-cron.ts";
 import { CHINESE_DANGERS } from "./chinese-dangers.ts";
 import { CHINESE_EDITORS } from "./chinese-editors.ts";
 import { CHINESE_HELP } from "./chinese-help.ts";
+import { CHINESE_KANBAN } from "./chinese-kanban.ts";
 import { CHINESE_LABELS } from "./chinese-labels.ts";
 import { CHINESE_REPLIES } from "./chinese-replies.ts";
 import type { Catalogue } from "./words.ts";
@@ -449,6 +450,7 @@ export const CHINESE: Catalogue = {
   ...CHINESE_CRON,
   ...CHINESE_EDITORS,
   ...CHINESE_HELP,
+  ...CHINESE_KANBAN,
   ...CHINESE_REPLIES,
   ...CHINESE_COMMAND_LINE,
   ...CHINESE_CHECKS,
