@@ -47,11 +47,11 @@ test("a file is named by its type", () => {
 
 test("the time to wait is read as seconds or as a date", () => {
   const now = Date.parse("2026-01-01T00:00:00Z");
-  const of = (value: string) => retryAfter(new Headers({ "retry-after": value }), now);
+  const of = (value: string) => retryAfter(new Map([["retry-after", value]]), now);
   assert.equal(of("7"), 7);
   assert.equal(of("Thu, 01 Jan 2026 00:00:30 GMT"), 30);
   assert.equal(of("soon"), undefined);
-  assert.equal(retryAfter(new Headers(), now), undefined);
+  assert.equal(retryAfter(new Map(), now), undefined);
 });
 
 const failure = (url: string, seconds = 5) =>

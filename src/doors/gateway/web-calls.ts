@@ -7,9 +7,12 @@ import { joinSignals } from "../../kit/clock.ts";
 import { failureWords, headersOf, httpFor, MAX_ANSWER_BYTES, readBody } from "../../kit/http.ts";
 import { type Json, parseJson } from "../../kit/json.ts";
 
+/** By their names in lower case. Not `Headers`: with the first one Node loads a second HTTP client, 14 MB that no call here needs. */
+export type AnswerHeaders = ReadonlyMap<string, string>;
+
 export interface WebReply {
   readonly status: number;
-  readonly headers: Headers;
+  readonly headers: AnswerHeaders;
   readonly text: string;
   /** The body as JSON; undefined when it is none. */
   readonly json: unknown;
@@ -36,9 +39,12 @@ export class CallFailedError extends Error {
 
 const SECONDS = 30;
 
+/** Asked without naming the class: naming it loads it. */
+export const isForm = (body: unknown): body is FormData => Object.prototype.toString.call(body) === "[object FormData]";
+
 /** Resolves with every answer, whatever its status; follows no redirect. Rejects with `CallFailedError`. */
 export async function callWeb(url: string | URL, { method = "GET", headers, body, signal, seconds }: WebCall = {}) {
-  const isJson = typeof body === "object" && !(body instanceof FormData) && !(body instanceof Blob);
+  const isJson = typeof body === "object" && !isForm(body) && !(body instanceof Blob);
   const { bytes, ...head } = await exchange(
     url,
     {
@@ -90,7 +96,7 @@ export async function exchange(url: string | URL, { method, headers, body, signa
       else request.end(content.bytes);
     });
     const bytes = Buffer.concat(await Array.fromAsync(readBody(incoming, MAX_ANSWER_BYTES)));
-    return { status: incoming.statusCode ?? 0, headers: new Headers([...headersOf(incoming)]), bytes };
+    return { status: incoming.statusCode ?? 0, headers: new Map(headersOf(incoming)) satisfies AnswerHeaders, bytes };
   } catch (error) {
     if (limit.aborted) {
       const kind = isConnected ? "unknown" : "unreachable";
@@ -121,9 +127,9 @@ async function contentOf(body: Exchange["body"]) {
 const lengthOf = (bytes: Buffer): Record<string, string> => ({ "content-length": String(bytes.byteLength) });
 
 /** Seconds out of `Retry-After`, as a number or a date. */
-export function retryAfter(headers: Headers, now: number): number | undefined {
+export function retryAfter(headers: AnswerHeaders, now: number): number | undefined {
   const written = headers.get("retry-after");
-  if (written === null) return undefined;
+  if (written === undefined) return undefined;
   const seconds = /^\d+(?:\.\d+)?$/.test(written) ? Number(written) : (Date.parse(written) - now) / 1000;
   return Number.isFinite(seconds) ? Math.max(0, seconds) : undefined;
 }

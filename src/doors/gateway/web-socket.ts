@@ -1,8 +1,9 @@
-// A WebSocket of an adapter, on Node's own client. Frames are handled one after the other, in the order they came: what is told to the
+// A WebSocket of an adapter. Frames are handled one after the other, in the order they came: what is told to the
 // platform about one of them is told before the next is looked at.
 import type { Logger } from "../../home/log.ts";
 import type { Clock } from "../../kit/clock.ts";
 import { messageOf } from "../../kit/errors.ts";
+import { connectWebSocket } from "../../kit/websocket.ts";
 import { PlatformError } from "./contract.ts";
 import { CallFailedError } from "./web-calls.ts";
 
@@ -27,42 +28,26 @@ const SECONDS = 20;
 export async function openSocket(address: string | URL, options: SocketOptions): Promise<OpenSocket> {
   const { seconds = SECONDS, protocols = [], log, onFrame, onLost } = options;
   const { host } = new URL(address);
-  const socket = new WebSocket(address, [...protocols]);
-  socket.binaryType = "arraybuffer";
   let line = Promise.resolve();
   let isOver = false;
-  socket.onmessage = ({ data }) => {
-    line = line
-      .then(() => (isOver ? undefined : onFrame(typeof data === "string" ? data : new Uint8Array(data))))
-      .catch((error: unknown) => log.error(`a frame from ${host} could not be handled`, error));
-  };
-  await new Promise<void>((resolve, reject) => {
-    const fail = (reason: string) => {
-      clearTimeout(timer);
-      isOver = true;
-      socket.onopen = socket.onclose = socket.onerror = null;
-      socket.close();
-      reject(new CallFailedError("unreachable", `${host} cannot be reached: ${reason}`));
-    };
-    const timer = setTimeout(() => fail(`no connection within ${seconds} seconds`), seconds * 1000);
-    socket.onopen = () => {
-      clearTimeout(timer);
-      resolve();
-    };
-    socket.onclose = () => fail("the connection was refused");
-    socket.onerror = () => undefined; // told by `close`, which follows
-  });
-  socket.onclose = ({ code, reason }) => {
-    if (isOver) return;
-    isOver = true;
-    onLost(`${host} closed the connection (${reason === "" ? code : `${code}: ${reason}`})`);
-  };
-  return {
-    send: (data) => {
-      if (socket.readyState !== WebSocket.OPEN) return false;
-      socket.send(data as string | Uint8Array<ArrayBuffer>); // never of shared memory
-      return true;
+  const socket = await connectWebSocket(address, {
+    protocols,
+    connectMs: seconds * 1000,
+    onMessage(data) {
+      line = line
+        .then(() => (isOver ? undefined : onFrame(data)))
+        .catch((error: unknown) => log.error(`a frame from ${host} could not be handled`, error));
     },
+    onClose(code, reason) {
+      if (isOver) return;
+      isOver = true;
+      onLost(`${host} closed the connection (${reason === "" ? code : `${code}: ${reason}`})`);
+    },
+  }).catch((error: unknown) => {
+    throw new CallFailedError("unreachable", `${host} cannot be reached: ${messageOf(error)}`);
+  });
+  return {
+    send: (data) => socket.send(data),
     close: () => {
       isOver = true;
       socket.close();

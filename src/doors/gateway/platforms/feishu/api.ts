@@ -1,7 +1,7 @@
 // Feishu's open interface: a token for two hours, answers with a code of their own, and what the codes mean for a message.
 import { asRecord, asText, type Json } from "../../../../kit/json.ts";
 import type { AdapterHost, SendResult } from "../../contract.ts";
-import { CallFailedError, callWeb, trimmedUrl, type WebReply } from "../../web-calls.ts";
+import { CallFailedError, callWeb, isForm, trimmedUrl, type WebReply } from "../../web-calls.ts";
 
 const DOMAINS: Readonly<Record<string, string>> = {
   "": "https://open.feishu.cn",
@@ -103,7 +103,7 @@ export class FeishuApi {
     body?: Json | FormData,
     headers: Readonly<Record<string, string>> = {},
   ): Promise<WebReply> {
-    const seconds = Number(this.#host.option("request_timeout")) || (body instanceof FormData ? 300 : 30);
+    const seconds = Number(this.#host.option("request_timeout")) || (isForm(body) ? 300 : 30);
     return callWeb(`${this.base}${path}`, { method, headers, seconds, ...(body === undefined ? {} : { body }) });
   }
 }

@@ -63,7 +63,7 @@ export async function openHomeserver(host: AdapterHost): Promise<Homeserver> {
       const { method = "GET", body, signal } = init;
       const headers = Object.fromEntries(new Headers(init.headers));
       const { bytes, ...head } = await exchange(target, { method, headers, body, signal }, limitOf(target.pathname));
-      return new Response(bytes.length === 0 ? null : bytes, head);
+      return new Response(bytes.length === 0 ? null : bytes, { ...head, headers: [...head.headers] });
     } catch (error) {
       // The SDK hands on errors of this name as they are, and drops the cause of all others.
       throw Object.assign(error as Error, { name: "AbortError" }); // exchange rejects with errors only

@@ -89,7 +89,7 @@ test("a file says what kind of message it came with", () => {
 });
 
 const refused = (status: number, id = "", headers = {}) => {
-  const reply = { status, headers: new Headers(headers), text: "", json: { id, message: "no" } };
+  const reply = { status, headers: new Map(Object.entries<string>(headers)), text: "", json: { id, message: "no" } };
   return new RefusedError(reply, 0);
 };
 for (const [name, error, failed] of [

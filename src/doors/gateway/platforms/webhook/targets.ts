@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { asList, asRecord, asText, type Json } from "../../../../kit/json.ts";
 import type { ChatTarget, SendResult } from "../../contract.ts";
-import { CallFailedError, callWeb, retryAfter, type WebReply } from "../../web-calls.ts";
+import { type AnswerHeaders, CallFailedError, callWeb, retryAfter, type WebReply } from "../../web-calls.ts";
 import { fill, valueAt } from "./payload.ts";
 import { isLogged, type Route } from "./routes.ts";
 
@@ -107,7 +107,7 @@ function refusal(reply: WebReply, { token }: Github, now: number): SendResult {
   return { failed: "refused", error: `${error}${[401, 403, 404].includes(status) ? hint : ""}` };
 }
 
-function untilReset(headers: Headers, now: number): number | undefined {
+function untilReset(headers: AnswerHeaders, now: number): number | undefined {
   if (headers.get("x-ratelimit-remaining") !== "0") return undefined;
   return Math.max(1, Number(headers.get("x-ratelimit-reset") ?? 0) - now / 1000);
 }

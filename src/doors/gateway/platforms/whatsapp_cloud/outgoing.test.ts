@@ -106,12 +106,12 @@ const answers: readonly (readonly [number, number, string])[] = [
 for (const [status, code, failed] of answers)
   test(`status ${status} with error ${code} is ${failed}`, () => {
     const json = { error: { code, message: "words", error_data: { details: "more words" } } };
-    const reply: WebReply = { status, headers: new Headers(), text: "", json };
+    const reply: WebReply = { status, headers: new Map(), text: "", json };
     assert.equal(refusal(reply, "15551230001", 0).failed, failed);
   });
 
 test("an answer that is no JSON is judged by its status", () => {
-  const reply = (status: number): WebReply => ({ status, headers: new Headers(), text: "<html>", json: undefined });
+  const reply = (status: number): WebReply => ({ status, headers: new Map(), text: "<html>", json: undefined });
   assert.equal(refusal(reply(502), "1", 0).failed, "unreachable");
   assert.equal(refusal(reply(400), "1", 0).failed, "refused");
 });
