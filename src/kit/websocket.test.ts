@@ -36,6 +36,7 @@ async function connect(url: string, more: Partial<WebSocketOptions> = {}): Promi
     ...{
       send: (data) => socket.send(data),
       close: (code, reason) => socket.close(code, reason),
+      ping: () => socket.ping(),
       drop: () => socket.drop(),
     },
   };
@@ -194,4 +195,14 @@ test("a server that refuses, speaks something else or says nothing is told apart
   stop.abort();
   await assert.rejects(waiting);
   await assert.rejects(connect("ws://127.0.0.1:9"), { message: "refused the connection (ECONNREFUSED)" });
+});
+
+test("a sign of life is asked for and heard, and no message", async (t) => {
+  const url = await wsServer(t, () => undefined);
+  const heard = Promise.withResolvers<void>();
+  const socket = await connect(url, { onSign: () => heard.resolve() });
+  socket.ping();
+  await heard.promise;
+  assert.deepEqual(socket.messages, []);
+  socket.drop();
 });

@@ -13,6 +13,8 @@ export interface WebSocketOptions {
   readonly signal?: AbortSignal;
   /** A whole message: a text, or bytes. Not before the promise of the socket has resolved. */
   onMessage(data: string | Uint8Array): void;
+  /** The server is alive: anything came, be it an answer to `ping`. */
+  onSign?(): void;
   /** Once, however it ended: 1006 where nobody said goodbye. */
   onClose(code: number, reason: string): void;
 }
@@ -20,6 +22,8 @@ export interface WebSocketOptions {
 export interface ClientSocket {
   /** False: it is closed or closing. */
   send(data: string | Uint8Array): boolean;
+  /** Asks for a sign of life. */
+  ping(): void;
   /** Says goodbye and waits for an answer, not for long. */
   close(code?: number, reason?: string): void;
   /** Without a word. */
@@ -136,6 +140,10 @@ class Connection implements ClientSocket {
     return true;
   }
 
+  ping(): void {
+    if (this.#state === "open") this.#write(OP.ping, Buffer.alloc(0));
+  }
+
   close(code = 1000, reason = ""): void {
     if (this.#state !== "open") return;
     this.#state = "closing";
@@ -173,6 +181,7 @@ class Connection implements ClientSocket {
 
   #read(bytes: Buffer): void {
     if (this.#state === "closed" || this.#goodbye !== null) return;
+    this.#options.onSign?.();
     this.#arrived.push(bytes);
     this.#size += bytes.length;
     try {

@@ -1,6 +1,6 @@
 // Calls of adapters that speak HTTP themselves, and the addresses they are pointed to. What a failure tells about the request is kept: one
 // that never left may be repeated, one whose answer is missing may not.
-import type { IncomingMessage } from "node:http";
+import type { Agent, IncomingMessage } from "node:http";
 import { BlockList, isIP } from "node:net";
 import { Readable } from "node:stream";
 import { joinSignals } from "../../kit/clock.ts";
@@ -25,6 +25,8 @@ interface WebCall {
   readonly body?: Json | FormData | Blob | string | undefined;
   readonly signal?: AbortSignal | undefined;
   readonly seconds?: number;
+  /** Of `keptConnections`; absent: a connection of its own. */
+  readonly agent?: Agent;
 }
 
 /** No answer. `unreachable`: nothing arrived there; `unknown`: perhaps it did. Names the host, never the whole address. */
@@ -43,7 +45,10 @@ const SECONDS = 30;
 export const isForm = (body: unknown): body is FormData => Object.prototype.toString.call(body) === "[object FormData]";
 
 /** Resolves with every answer, whatever its status; follows no redirect. Rejects with `CallFailedError`. */
-export async function callWeb(url: string | URL, { method = "GET", headers, body, signal, seconds }: WebCall = {}) {
+export async function callWeb(
+  url: string | URL,
+  { method = "GET", headers, body, signal, seconds, agent }: WebCall = {},
+) {
   const isJson = typeof body === "object" && !isForm(body) && !(body instanceof Blob);
   const { bytes, ...head } = await exchange(
     url,
@@ -51,7 +56,7 @@ export async function callWeb(url: string | URL, { method = "GET", headers, body
       method,
       headers: { accept: "application/json", ...(isJson ? { "content-type": "application/json" } : {}), ...headers },
       body: isJson ? JSON.stringify(body) : body,
-      signal,
+      ...{ signal, agent },
     },
     seconds,
   );
@@ -64,13 +69,26 @@ interface Exchange {
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: RequestInit["body"];
   readonly signal?: AbortSignal | null | undefined;
+  readonly agent?: Agent | undefined;
+}
+
+/** Shorter than servers keep an idle connection: a request on one that is just being closed has an unknown end. */
+const IDLE_MS = 4000;
+
+/** Connections to a server that are used again, for those who call it several times in a moment. Idle ones keep no process alive. */
+export function keptConnections(address: string): Agent {
+  return new (httpFor(new URL(address)).Agent)({ keepAlive: true, timeout: IDLE_MS });
 }
 
 /**
- * One request on a connection of its own, so that a failure tells whether anything left: on one that is used again, a server that had closed
- * it looks like one that fell over while it answered. Read to the end while the limit still holds.
+ * One request, and whether anything of it left. On a connection of its own that is certain; on one that is used again, a server that had
+ * closed it looks like one that fell over while it answered. Read to the end while the limit still holds.
  */
-export async function exchange(url: string | URL, { method, headers, body, signal }: Exchange, seconds = SECONDS) {
+export async function exchange(
+  url: string | URL,
+  { method, headers, body, signal, agent }: Exchange,
+  seconds = SECONDS,
+) {
   const target = new URL(url);
   const limit = AbortSignal.timeout(seconds * 1000);
   const stop = joinSignals(limit, ...(signal ? [signal] : []));
@@ -79,14 +97,15 @@ export async function exchange(url: string | URL, { method, headers, body, signa
     stop.signal.throwIfAborted();
     const content = await contentOf(body);
     const request = httpFor(target).request(target, {
-      ...{ method, agent: false, signal: stop.signal },
+      ...{ method, agent: agent ?? false, signal: stop.signal },
       headers: { ...content.headers, ...headers },
     });
-    request.once("socket", (socket) =>
+    request.once("socket", (socket) => {
+      if (request.reusedSocket) isConnected = true;
       socket.once(target.protocol === "https:" ? "secureConnect" : "connect", () => {
         isConnected = true;
-      }),
-    );
+      });
+    });
     const incoming = await new Promise<IncomingMessage>((resolve, reject) => {
       request.once("error", reject).once("response", (found) => {
         request.off("error", reject).on("error", (error) => found.destroy(error));

@@ -1,5 +1,4 @@
 // A bot of Slack: what comes by the socket goes to the gateway, what the gateway says goes out by the Web API.
-import type { KnownBlock } from "@slack/web-api";
 import { asList, asRecord, asText } from "../../../../kit/json.ts";
 import {
   type AdapterHost,
@@ -96,7 +95,7 @@ class SlackAdapter implements PlatformAdapter {
     options: SendOptions,
   ): Promise<SendResult> {
     if (question.buttons.length === 0) return this.send(target, text, options);
-    const blocks = questionBlocks(text, question) as KnownBlock[]; // a part of the package's union
+    const blocks = questionBlocks(text, question);
     const hadStatus = this.#statuses.has(placeOf(target));
     const posted = this.#post(target, options.key, { text: toMrkdwn(text), blocks });
     return posted.finally(() => (hadStatus ? this.#setStatus(target, "") : undefined));
@@ -105,17 +104,17 @@ class SlackAdapter implements PlatformAdapter {
   async #post(
     target: ChatTarget,
     key: string,
-    content: { readonly text: string; readonly mrkdwn?: boolean; readonly blocks?: KnownBlock[] },
+    content: { readonly text: string; readonly mrkdwn?: boolean; readonly blocks?: readonly object[] },
   ): Promise<SendResult> {
     const { threadId } = target;
     try {
       const { workspace, channel } = await this.#web.locate(target.chatId);
       const metadata = { event_type: METADATA, event_payload: { key } };
       const thread = threadId === undefined ? {} : { thread_ts: threadId };
-      const sent = await workspace.client.chat.postMessage({ channel, ...content, ...thread, metadata });
-      const ts = sent.ts ?? null;
+      const sent = await workspace.client.call("chat.postMessage", { channel, ...content, ...thread, metadata });
+      const ts = asText(sent.ts) || null;
       // Slack drops the thread without a word when the message it hangs on was deleted.
-      const isAstray = threadId !== undefined && sent.message !== undefined && !sent.message.thread_ts;
+      const isAstray = threadId !== undefined && sent.message !== undefined && !asRecord(sent.message).thread_ts;
       if (isAstray && ts !== null && (await this.#takeBack(workspace, channel, ts)))
         return { failed: "thread_gone", error: "Slack: the thread was deleted" };
       this.#wrote(target);
@@ -128,7 +127,7 @@ class SlackAdapter implements PlatformAdapter {
   /** What was written stays if it cannot be deleted: it arrived then. */
   async #takeBack({ client }: Workspace, channel: string, ts: string): Promise<boolean> {
     try {
-      await client.chat.delete({ channel, ts });
+      await client.call("chat.delete", { channel, ts });
       return true;
     } catch (error) {
       this.#host.log.debug("slack: a message outside of its thread could not be deleted", error);
@@ -156,9 +155,9 @@ class SlackAdapter implements PlatformAdapter {
     try {
       const { workspace, channel } = await this.#web.locate(target.chatId);
       // An empty list takes the blocks of an earlier edit away.
-      const blocks: KnownBlock[] = fits ? [] : [{ type: "markdown", text }];
+      const blocks = fits ? [] : [{ type: "markdown", text }];
       const content = { text: fits ? shown : beginningOf(shown), blocks };
-      await workspace.client.chat.update({ channel, ts: messageId, ...content });
+      await workspace.client.call("chat.update", { channel, ts: messageId, ...content });
       return { messageId };
     } catch (error) {
       // Somebody deleted what was being written: its last form is still owed.
@@ -187,13 +186,13 @@ class SlackAdapter implements PlatformAdapter {
 
   async remove(target: ChatTarget, messageId: string): Promise<void> {
     const { workspace, channel } = await this.#web.locate(target.chatId);
-    await workspace.client.chat.delete({ channel, ts: messageId });
+    await workspace.client.call("chat.delete", { channel, ts: messageId });
   }
 
   async closeQuestion(target: ChatTarget, messageId: string, text: string): Promise<void> {
     const { workspace, channel } = await this.#web.locate(target.chatId);
     const shown = beginningOf(toMrkdwn(text));
-    await workspace.client.chat.update({ channel, ts: messageId, text: shown, blocks: [] });
+    await workspace.client.call("chat.update", { channel, ts: messageId, text: shown, blocks: [] });
   }
 
   async sendFile(target: ChatTarget, file: OutgoingFile, options: SendOptions): Promise<SendResult> {
@@ -239,7 +238,7 @@ class SlackAdapter implements PlatformAdapter {
   async #setStatus({ chatId, threadId = "" }: ChatTarget, status: string): Promise<void> {
     try {
       const { workspace, channel } = await this.#web.locate(chatId);
-      await workspace.client.assistant.threads.setStatus({ channel_id: channel, thread_ts: threadId, status });
+      await workspace.client.call("assistant.threads.setStatus", { channel_id: channel, thread_ts: threadId, status });
     } catch (error) {
       // An app without the scope will not have it in a moment.
       if (/^(?:missing_scope|not_allowed_token_type|unknown_method)$/.test(errorCode(error) ?? ""))
@@ -252,12 +251,13 @@ class SlackAdapter implements PlatformAdapter {
     if (state !== "working") await this.#clearStatus(target);
     if (!isYes(this.#host.option("reactions", "SLACK_REACTIONS"), false)) return;
     const { workspace, channel } = await this.#web.locate(target.chatId);
-    const { reactions } = workspace.client;
+    const { client } = workspace;
     const about = { channel, timestamp: messageId };
     const quietly = (error: unknown) => this.#host.log.debug("slack: a reaction could not be set", error);
-    if (state === "working") return void (await reactions.add({ ...about, name: "eyes" }).catch(quietly));
-    await reactions.remove({ ...about, name: "eyes" }).catch(quietly);
-    await reactions.add({ ...about, name: state === "done" ? "white_check_mark" : "x" }).catch(quietly);
+    if (state === "working")
+      return void (await client.call("reactions.add", { ...about, name: "eyes" }).catch(quietly));
+    await client.call("reactions.remove", { ...about, name: "eyes" }).catch(quietly);
+    await client.call("reactions.add", { ...about, name: state === "done" ? "white_check_mark" : "x" }).catch(quietly);
   }
 
   async findSent(target: ChatTarget, key: string, text: string, since?: number): Promise<string | null | undefined> {
@@ -271,7 +271,7 @@ class SlackAdapter implements PlatformAdapter {
       return type === METADATA && asRecord(payload).key === key;
     };
     const { workspace, channel } = await this.#web.locate(target.chatId);
-    const { conversations } = workspace.client;
+    const { client } = workspace;
     const { threadId } = target;
     // Another home may have had the same keys before.
     const oldest = slackTime(since === undefined ? this.#host.clock.now() - LOOK_BACK_MS : since * 1000);
@@ -279,11 +279,11 @@ class SlackAdapter implements PlatformAdapter {
       const args = { channel, oldest, limit: PAGE, include_all_metadata: true, ...(cursor ? { cursor } : {}) };
       const answer =
         threadId === undefined
-          ? await conversations.history(args)
-          : await conversations.replies({ ...args, ts: threadId });
+          ? await client.call("conversations.history", args)
+          : await client.call("conversations.replies", { ...args, ts: threadId });
       const found = asList(answer.messages).find(isIt);
       if (found !== undefined) return asText(asRecord(found).ts);
-      cursor = answer.response_metadata?.next_cursor;
+      cursor = asText(asRecord(answer.response_metadata).next_cursor);
       if (!cursor) return null;
     }
     return undefined;
@@ -297,22 +297,23 @@ class SlackAdapter implements PlatformAdapter {
   async #chatsOf(workspace: Workspace): Promise<readonly KnownChat[]> {
     const found: KnownChat[] = [];
     for (let page = 0, cursor: string | undefined; page < PAGES; page++) {
-      const answer = await workspace.client.users.conversations({
+      const answer = await workspace.client.call("users.conversations", {
         types: "public_channel,private_channel,mpim,im",
         exclude_archived: true,
         limit: PAGE,
         ...(cursor ? { cursor } : {}),
       });
-      for (const one of answer.channels ?? []) {
-        if (one.id === undefined) continue;
-        this.#web.place(one.id, workspace);
-        const person = asText(asRecord(one).user);
-        const name = one.is_im ? ((await this.#web.userName(workspace, person)) ?? person) : (one.name ?? one.id);
+      for (const one of asList(answer.channels).map(asRecord)) {
+        const id = asText(one.id);
+        if (id === "") continue;
+        this.#web.place(id, workspace);
+        const person = asText(one.user);
+        const name = one.is_im ? ((await this.#web.userName(workspace, person)) ?? person) : asText(one.name) || id;
         const type = one.is_im ? "dm" : one.is_mpim ? "group" : "channel";
         const several = this.#web.workspaces.length > 1 && workspace.teamName !== undefined;
-        found.push({ id: one.id, name, type, ...(several ? { guild: workspace.teamName } : {}) });
+        found.push({ id, name, type, ...(several ? { guild: workspace.teamName } : {}) });
       }
-      cursor = answer.response_metadata?.next_cursor;
+      cursor = asText(asRecord(answer.response_metadata).next_cursor);
       if (!cursor) break;
     }
     return found;

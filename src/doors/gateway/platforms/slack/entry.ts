@@ -30,7 +30,6 @@ export const entry: PlatformEntry = {
     ..."app_token api_url tokens_file request_timeout reply_in_thread strict_mention".split(" "),
     ..."free_response_channels allowed_channels reactions".split(" "),
   ],
-  packages: { "@slack/socket-mode": "3.1.0", "@slack/web-api": "8.2.0" },
   format: toMrkdwn,
   check,
   verify,

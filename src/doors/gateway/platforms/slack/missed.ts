@@ -139,14 +139,14 @@ async function collect(
     const message = readMessage(value, channel);
     if (message !== null && message.ts > oldest) found.set(message.ts, message);
   };
-  const { messages } = await client.conversations.history({ channel, oldest, limit: PER_CHANNEL });
+  const { messages } = await client.call("conversations.history", { channel, oldest, limit: PER_CHANNEL });
   const top = asList(messages).map(asRecord);
   top.forEach(add);
   const answered = top.filter((one) => asText(one.latest_reply) > oldest).map((one) => asText(one.ts));
   for (const ts of new Set([...answered, ...threads])) {
     signal.throwIfAborted();
     try {
-      const replies = await client.conversations.replies({ channel, ts, oldest, limit: PER_CHANNEL });
+      const replies = await client.call("conversations.replies", { channel, ts, oldest, limit: PER_CHANNEL });
       asList(replies.messages).forEach(add);
     } catch (error) {
       // A thread that was deleted has nothing more to say.

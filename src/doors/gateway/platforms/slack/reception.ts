@@ -1,6 +1,6 @@
 // What comes in: which messages are for us, what they say in plain words, and the promise to Slack that they are stored.
 import { open } from "node:fs/promises";
-import { asRecord, asText } from "../../../../kit/json.ts";
+import { asList, asRecord, asText } from "../../../../kit/json.ts";
 import type { ChatSource } from "../../chat.ts";
 import type { AdapterHost, ChatMessage, ReceivedFile } from "../../contract.ts";
 import { channelSettings, isForUs, isYes } from "../../groups.ts";
@@ -264,9 +264,10 @@ export class Reception {
   async #threadBefore({ channel, threadTs = "", ts }: Spoken, workspace: Workspace): Promise<readonly string[]> {
     try {
       const { client } = workspace;
-      const { messages } = await client.conversations.replies({ channel, ts: threadTs, limit: CONTEXT_MESSAGES });
+      const about = { channel, ts: threadTs, limit: CONTEXT_MESSAGES };
+      const { messages } = await client.call("conversations.replies", about);
       const lines: string[] = [];
-      for (const one of messages ?? []) {
+      for (const one of asList(messages)) {
         const said = readMessage(one, channel);
         if (said === null || said.ts >= ts) continue;
         const who = said.user === undefined ? undefined : await this.#web.userName(workspace, said.user);
@@ -295,7 +296,7 @@ export class Reception {
 
   async #fetch(shared: SharedFile, workspace: Workspace): Promise<ReceivedFile> {
     const { client, token } = workspace;
-    const info = shared.isHidden ? (await client.files.info({ file: shared.id })).file : undefined;
+    const info = shared.isHidden ? (await client.call("files.info", { file: shared.id })).file : undefined;
     const file = info === undefined ? shared : readFile(info);
     if (file.isGone) throw new Error("it was deleted or is beyond the limit of the workspace");
     if (!this.#web.isOwnUrl(file.url)) throw new Error(`it is kept elsewhere: ${file.url || "no address"}`);
@@ -341,7 +342,7 @@ export class Reception {
       answer: async (text) => {
         // The question itself shows what was chosen.
         if (text === label) return;
-        await workspace.client.chat.postEphemeral({
+        await workspace.client.call("chat.postEphemeral", {
           ...{ channel, user, text },
           ...(threadTs ? { thread_ts: threadTs } : {}),
         });

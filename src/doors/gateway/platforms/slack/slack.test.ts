@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import fc from "fast-check";
 import { judgeCall } from "../../../../../test/support/platforms/slack-rules.ts";
+import { CallFailedError } from "../../web-calls.ts";
+import { SlackError } from "./client.ts";
 import { entry } from "./entry.ts";
 import { mentions, readChange, readCommand, readMessage, readPress, toPlainText, typeOf } from "./inbound.ts";
 import { ReadUpTo } from "./missed.ts";
@@ -189,13 +191,11 @@ test("the menu begins with /hermes, leaves Slack its own words and ends at 50", 
   assert.deepEqual(slackCommands([{ name: "hermes", description: "x" }]).length, 1);
 });
 
-const platform = (error: string) => ({ code: "slack_webapi_platform_error", data: { ok: false, error } });
-const network = (code: string) => ({
-  code: "slack_webapi_request_error",
-  original: { name: "TypeError", cause: { code } },
-});
+const platform = (error: string) => new SlackError(200, error);
+const network = (code: string, kind: CallFailedError["kind"]) =>
+  new CallFailedError(kind, "slack.com", Object.assign(new Error("x"), { code }));
 for (const [name, error, failed] of [
-  ["a rate limit", { code: "slack_webapi_rate_limited_error", retryAfter: 7 }, "rate_limited"],
+  ["a rate limit", new SlackError(429, null, 7), "rate_limited"],
   ["a rate limit in words", platform("ratelimited"), "rate_limited"],
   ["no channel", platform("channel_not_found"), "refused"],
   ["an archived channel", platform("is_archived"), "refused"],
@@ -205,15 +205,13 @@ for (const [name, error, failed] of [
   ["a text that is too long", platform("msg_too_long"), "format"],
   ["a token that was revoked", platform("token_revoked"), "unreachable"],
   ["an error inside Slack", platform("internal_error"), "unknown"],
-  ["a page of a proxy", platform("<html>oops</html>"), "unknown"],
+  ["a page of a proxy", new SlackError(200, null), "unknown"],
   ["a name nobody knows", platform("some_new_refusal"), "refused"],
-  ["a bad front", { code: "slack_webapi_http_error", statusCode: 502 }, "unreachable"],
-  ["a front that waited in vain", { code: "slack_webapi_http_error", statusCode: 504 }, "unknown"],
-  ["no connection", network("ECONNREFUSED"), "unreachable"],
-  ["no name", network("ENOTFOUND"), "unreachable"],
-  ["a certificate that is not theirs", network("ERR_TLS_CERT_ALTNAME_INVALID"), "unreachable"],
-  ["a connection that broke", network("ECONNRESET"), "unknown"],
-  ["silence", { code: "slack_webapi_request_error", original: { name: "TimeoutError" } }, "unknown"],
+  ["a bad front", new SlackError(502, null), "unreachable"],
+  ["a front that waited in vain", new SlackError(504, null), "unknown"],
+  ["no connection", network("ECONNREFUSED", "unreachable"), "unreachable"],
+  ["a connection that broke", network("ECONNRESET", "unknown"), "unknown"],
+  ["a fault of our own", new TypeError("x"), "unknown"],
 ] as const)
   test(`${name} counts as ${failed}`, () => {
     const outcome = sendFailure(error);
@@ -221,14 +219,14 @@ for (const [name, error, failed] of [
   });
 
 test("a rate limit says how long it lasts", () => {
-  const outcome = sendFailure({ code: "slack_webapi_rate_limited_error", retryAfter: 7 });
+  const outcome = sendFailure(new SlackError(429, null, 7));
   assert.equal("failed" in outcome && outcome.retryAfter, 7);
 });
 
 test("a token that is refused is not tried again; a network that is down is", () => {
   assert.equal(connectFailure(platform("invalid_auth"), "SLACK_APP_TOKEN").retryable, false);
   assert.match(connectFailure(platform("invalid_auth"), "SLACK_APP_TOKEN").message, /SLACK_APP_TOKEN/);
-  assert.equal(connectFailure(network("ECONNREFUSED"), "x").retryable, true);
+  assert.equal(connectFailure(network("ECONNREFUSED", "unreachable"), "x").retryable, true);
 });
 
 test("the reading stands before what is not stored yet, and ends at the newest", () => {

@@ -1,10 +1,12 @@
-// The socket that events come by. The package's own way of reconnecting waits for seconds and can end the process with a rejected promise
-// nobody holds, so a client is used for one connection here and the next one is made by us.
-import type { SocketModeClient } from "@slack/socket-mode";
+// The socket that events come by (Socket Mode): an address that holds for one connection, a hello, and envelopes that come again until they
+// are acknowledged. Slack replaces its connections every few hours; the new one is open before the old one closes.
 import { joinSignals, OutOfTime, within } from "../../../../kit/clock.ts";
 import { asRecord, asText, parseJson } from "../../../../kit/json.ts";
+import { type ClientSocket, connectWebSocket } from "../../../../kit/websocket.ts";
 import { type AdapterHost, PlatformError } from "../../contract.ts";
-import { clientOptions, connectFailure, quietLogger } from "./web.ts";
+import { addressProblem } from "../../web-calls.ts";
+import { SlackClient } from "./client.ts";
+import { connectFailure } from "./web.ts";
 
 /** What Slack sends: an event, a command, a pressed button. */
 export interface Envelope {
@@ -22,16 +24,26 @@ interface SocketOptions {
 }
 
 const HELLO_MS = 20_000;
-const GOODBYE_MS = 1000;
+/** As long as a connection may be silent that was asked for a sign of life. */
+const ALIVE_MS = 10_000;
 const SHORT_MS = 5000;
 const RETRY_MS = { first: 500, most: 30_000 };
 /** Then the gateway is told, and begins again with everything. */
 const TRIES = 6;
 
+/** One connection. */
+interface Line {
+  readonly socket: ClientSocket;
+  /** Aborted when it has ended. */
+  readonly ended: AbortController;
+  heardAt: number;
+}
+
 export class SlackSocket {
   readonly #options: SocketOptions;
+  readonly #client: SlackClient;
   readonly #over = new AbortController();
-  #current: SocketModeClient | null = null;
+  #current: Line | null = null;
   #reconnecting: Promise<void> | null = null;
   #gaveUp = false;
   #openedAt = 0;
@@ -40,6 +52,7 @@ export class SlackSocket {
 
   constructor(options: SocketOptions) {
     this.#options = options;
+    this.#client = new SlackClient(options.host, options.appToken);
   }
 
   /** Resolves when events come in. */
@@ -56,66 +69,97 @@ export class SlackSocket {
 
   async stop(): Promise<void> {
     this.#over.abort(new Error("the connection to Slack was closed"));
-    const client = this.#current;
+    this.#current?.socket.close();
     this.#current = null;
-    if (client) await this.#end(client);
     await this.#reconnecting;
   }
 
   async #open(signal: AbortSignal): Promise<void> {
-    const { host, appToken } = this.#options;
-    const { SocketModeClient: Client } = await host.package("@slack/socket-mode", () => import("@slack/socket-mode"));
-    const client: SocketModeClient = new Client({
-      appToken,
-      autoReconnectEnabled: false,
-      logger: quietLogger(host),
-      clientOptions: clientOptions(host),
+    const { host } = this.#options;
+    const attempt = new AbortController();
+    const line = await within(() => this.#connect(attempt.signal), HELLO_MS, host.clock, signal).catch((error) => {
+      attempt.abort();
+      if (!(error instanceof OutOfTime)) throw error;
+      throw new PlatformError("no_hello", "Slack opened a connection and did not begin to talk", { retryable: true });
     });
-    this.#listen(client);
-    try {
-      await within(() => client.start(), HELLO_MS, host.clock, signal);
-    } catch (error) {
-      await this.#end(client);
-      if (error instanceof OutOfTime || error === undefined)
-        throw new PlatformError("no_hello", "Slack opened a connection and did not begin to talk", { retryable: true });
-      throw error;
-    }
     const before = this.#current;
-    this.#current = client;
+    this.#current = line;
     this.#openedAt = host.clock.now();
-    client.once("disconnected", () => this.#lost(client));
-    if (before) await this.#end(before);
+    before?.socket.close();
+    if (line.ended.signal.aborted) this.#lost(line);
+    else void this.#watch(line);
   }
 
-  #listen(client: SocketModeClient): void {
+  /** Resolves when Slack has said hello. */
+  async #connect(signal: AbortSignal): Promise<Line> {
+    const { clock } = this.#options.host;
+    const { url } = await this.#client.call("apps.connections.open", {}, signal);
+    const problem = addressProblem(url, "the address of Slack's socket", "ws");
+    if (problem !== null) throw new PlatformError("bad_address", problem, { retryable: false });
+    const hello = Promise.withResolvers<void>();
+    const socket = await connectWebSocket(asText(url), {
+      ...{ connectMs: HELLO_MS, signal },
+      onMessage: (data) => this.#read(line, typeof data === "string" ? data : "", hello),
+      onSign() {
+        line.heardAt = clock.now();
+      },
+      onClose: (code) => {
+        line.ended.abort();
+        hello.reject(new Error(`Slack closed the connection (${code})`));
+        this.#lost(line);
+      },
+    });
+    const line: Line = { socket, ended: new AbortController(), heardAt: clock.now() };
+    const drop = () => socket.drop();
+    signal.addEventListener("abort", drop, { once: true });
+    try {
+      await hello.promise;
+    } finally {
+      signal.removeEventListener("abort", drop);
+    }
+    return line;
+  }
+
+  #read(line: Line, text: string, hello: PromiseWithResolvers<void>): void {
+    if (this.#over.signal.aborted) return;
     const { host, take, opened } = this.#options;
-    // At once, before the first event can be taken.
-    client.once("connected", opened);
-    client.on("slack_event", ({ type, body, ack }: Envelope & { ack(): Promise<void> }) => {
-      if (this.#over.signal.aborted || type === "hello") return;
-      take({ type, body })
+    const { type, reason, envelope_id: id, payload } = asRecord(parseJson(text));
+    if (type === "hello") {
+      opened(); // at once, before the first event can be taken
+      return hello.resolve();
+    }
+    if (type === "disconnect") {
+      hello.reject(new Error(`Slack wants another connection (${asText(reason)})`));
+      return this.#replace(line, asText(reason));
+    }
+    if (typeof type !== "string" || typeof id !== "string") return;
+    take({ type, body: payload }).then(
+      () => {
         // On a connection that is gone by now: Slack sends it again, and it is known then.
-        .then(() => ack().catch((error: unknown) => host.log.debug("slack: an event could not be acknowledged", error)))
-        .catch((error: unknown) => {
-          if (this.#over.signal.aborted) return; // it comes again, to whoever connects next
-          host.log.error("an event of Slack could not be stored; it will come again", error);
-        });
-    });
-    // The package closes at the first warning, before there is another connection, and fails on payloads it does not know.
-    const [original] = client.listeners("ws_message") as ((...values: unknown[]) => Promise<void> | undefined)[]; // as it registers them
-    client.removeAllListeners("ws_message");
-    client.on("ws_message", (data: unknown, isBinary: unknown) => {
-      const message = typeof data === "string" && data.includes('"disconnect"') ? asRecord(parseJson(data)) : {};
-      if (message.type === "disconnect") return this.#replace(client, asText(message.reason));
-      Promise.resolve(original?.(data, isBinary)).catch((error: unknown) =>
-        host.log.debug("slack: a message could not be read", error),
-      );
-    });
+        if (!line.socket.send(JSON.stringify({ envelope_id: id })))
+          host.log.debug("slack: an event could not be acknowledged");
+      },
+      (error: unknown) => {
+        if (this.#over.signal.aborted) return; // it comes again, to whoever connects next
+        host.log.error("an event of Slack could not be stored; it will come again", error);
+      },
+    );
+  }
+
+  /** A connection can be dead without an end: it is asked for signs of life. */
+  async #watch(line: Line): Promise<void> {
+    const { clock } = this.#options.host;
+    const { signal } = line.ended;
+    while (!signal.aborted) {
+      line.socket.ping();
+      await clock.sleep(ALIVE_MS, signal).catch(() => undefined); // it has ended
+      if (!signal.aborted && clock.now() - line.heardAt > 2 * ALIVE_MS) line.socket.drop();
+    }
   }
 
   /** Slack wants us on another connection: the new one is open before the old one closes. */
-  #replace(client: SocketModeClient, reason: string): void {
-    if (client !== this.#current) return;
+  #replace(line: Line, reason: string): void {
+    if (line !== this.#current) return;
     const { host } = this.#options;
     if (reason === "link_disabled") {
       const off = "Socket Mode is turned off in the settings of the Slack app; turn it on";
@@ -125,10 +169,9 @@ export class SlackSocket {
     this.#reconnect();
   }
 
-  #lost(client: SocketModeClient): void {
-    if (client !== this.#current) return;
+  #lost(line: Line): void {
+    if (line !== this.#current) return;
     this.#current = null;
-    this.#end(client).catch(() => undefined); // it is closed
     this.#reconnect();
   }
 
@@ -165,20 +208,4 @@ export class SlackSocket {
     const wait = Math.min(RETRY_MS.most, RETRY_MS.first * 2 ** tries) * (1 + clock.random() / 4);
     await clock.sleep(wait, this.#over.signal).catch(() => undefined); // it is over
   }
-
-  /** Says goodbye, and does not wait for an answer for long: the package would for half a minute. */
-  async #end(client: SocketModeClient): Promise<void> {
-    for (const event of ["slack_event", "ws_message", "disconnected"]) client.removeAllListeners(event);
-    // Its address may still be on the way: it would connect when that arrives.
-    client.once("connecting", () => setImmediate(() => force(client)));
-    const closed = client.disconnect();
-    await within(() => closed, GOODBYE_MS, this.#options.host.clock).catch(() => undefined);
-    force(client);
-  }
-}
-
-/** The first call closes; the second, on what is closed or closing, lets go of its timers. */
-function force(client: SocketModeClient): void {
-  client.websocket?.disconnect();
-  client.websocket?.disconnect();
 }

@@ -2,15 +2,16 @@
 import { openAsBlob } from "node:fs";
 import { readFile as readText } from "node:fs/promises";
 import { isAbsolute } from "node:path";
-import type { WebClient, WebClientOptions } from "@slack/web-api";
-import { isMissing, messageOf } from "../../../../kit/errors.ts";
-import { asRecord, asText, type Json, parseJson } from "../../../../kit/json.ts";
+import { codeOf, isMissing, messageOf } from "../../../../kit/errors.ts";
+import { failureCode } from "../../../../kit/http.ts";
+import { asList, asRecord, asText, parseJson } from "../../../../kit/json.ts";
 import { type AdapterHost, type OutgoingFile, PlatformError, type SendResult } from "../../contract.ts";
-import { callWeb } from "../../web-calls.ts";
+import { CallFailedError, callWeb } from "../../web-calls.ts";
+import { apiUrl, SlackClient, SlackError } from "./client.ts";
 
 /** The app in one workspace. */
 export interface Workspace {
-  readonly client: WebClient;
+  readonly client: SlackClient;
   readonly token: string;
   /** Known when it has signed in. */
   team?: string;
@@ -25,9 +26,7 @@ interface Named {
   readonly topic?: string;
 }
 
-const REQUEST_SECONDS = 30;
 const UPLOAD_SECONDS = 300;
-const API_URL = "https://slack.com/api/";
 const NAME_MS = 3600_000;
 const MAX_NAMES = 5000;
 
@@ -48,12 +47,10 @@ export class SlackWeb {
   }
 
   static async open(host: AdapterHost): Promise<SlackWeb> {
-    const { WebClient } = await host.package("@slack/web-api", () => import("@slack/web-api"));
     const tokens = await tokensOf(host);
-    const options = clientOptions(host);
     return new SlackWeb(
       host,
-      tokens.map((token) => ({ token, client: new WebClient(token, options) })),
+      tokens.map((token) => ({ token, client: new SlackClient(host, token) })),
     );
   }
 
@@ -69,9 +66,10 @@ export class SlackWeb {
     const failures: unknown[] = [];
     for (const workspace of this.workspaces)
       try {
-        const who = await workspace.client.auth.test();
-        Object.assign(workspace, { team: who.team_id, teamName: who.team, user: who.user_id, userName: who.user });
-        Object.assign(workspace, { botId: who.bot_id });
+        const who = await workspace.client.call("auth.test");
+        const known = (key: string) => asText(who[key]) || undefined;
+        Object.assign(workspace, { team: known("team_id"), teamName: known("team"), botId: known("bot_id") });
+        Object.assign(workspace, { user: known("user_id"), userName: known("user") });
       } catch (error) {
         failures.push(error);
         this.#host.log.warn("a workspace of Slack refused the bot token", error);
@@ -95,8 +93,8 @@ export class SlackWeb {
     if (!/^[UW]/.test(id)) return { workspace, channel: id };
     const known = this.#directChats.get(id);
     if (known !== undefined) return { workspace, channel: known };
-    const opened = await workspace.client.conversations.open({ users: id });
-    const channel = opened.channel?.id ?? id;
+    const opened = await workspace.client.call("conversations.open", { users: id });
+    const channel = asText(asRecord(opened.channel).id) || id;
     this.#directChats.set(id, channel);
     this.place(channel, workspace);
     return { workspace, channel };
@@ -107,8 +105,8 @@ export class SlackWeb {
     if (known) return known;
     for (const workspace of this.workspaces)
       try {
-        if (/^[UW]/.test(id)) await workspace.client.users.info({ user: id });
-        else await workspace.client.conversations.info({ channel: id });
+        if (/^[UW]/.test(id)) await workspace.client.call("users.info", { user: id });
+        else await workspace.client.call("conversations.info", { channel: id });
         this.place(id, workspace);
         return workspace;
       } catch (error) {
@@ -119,16 +117,17 @@ export class SlackWeb {
 
   async userName(workspace: Workspace, id: string): Promise<string | undefined> {
     const known = await this.#named(id, async () => {
-      const { user } = await workspace.client.users.info({ user: id });
-      return { name: user?.profile?.display_name || user?.real_name || user?.name || "" };
+      const user = asRecord((await workspace.client.call("users.info", { user: id })).user);
+      const shown = asText(asRecord(user.profile).display_name);
+      return { name: shown || asText(user.real_name) || asText(user.name) };
     });
     return known.name || undefined;
   }
 
   async channel(workspace: Workspace, id: string): Promise<{ readonly name?: string; readonly topic?: string }> {
     const known = await this.#named(id, async () => {
-      const { channel } = await workspace.client.conversations.info({ channel: id });
-      return { name: channel?.name ?? "", topic: channel?.topic?.value ?? "" };
+      const channel = asRecord((await workspace.client.call("conversations.info", { channel: id })).channel);
+      return { name: asText(channel.name), topic: asText(asRecord(channel.topic).value) };
     });
     return { ...(known.name ? { name: known.name } : {}), ...(known.topic ? { topic: known.topic } : {}) };
   }
@@ -160,22 +159,21 @@ export class SlackWeb {
   ): Promise<string | null> {
     const { client } = workspace;
     const blob = await openAsBlob(file.path);
-    const room = await client.files.getUploadURLExternal({ filename: file.name, length: blob.size });
-    if (!room.upload_url || !room.file_id) throw new Error("Slack gave no place to upload the file to");
-    const put = await callWeb(room.upload_url, { method: "POST", body: blob, seconds: UPLOAD_SECONDS }).catch(
-      (error: unknown) => {
-        throw new NothingSent(`the file could not be uploaded: ${messageOf(error)}`);
-      },
-    );
+    const room = await client.call("files.getUploadURLExternal", { filename: file.name, length: blob.size });
+    const [url, id] = [asText(room.upload_url), asText(room.file_id)];
+    if (url === "" || id === "") throw new Error("Slack gave no place to upload the file to");
+    const put = await callWeb(url, { method: "POST", body: blob, seconds: UPLOAD_SECONDS }).catch((error: unknown) => {
+      throw new NothingSent(`the file could not be uploaded: ${messageOf(error)}`);
+    });
     if (put.status !== 200) throw new NothingSent(`the file could not be uploaded: Slack answered ${put.status}`);
-    began(room.file_id);
+    began(id);
     const where = threadTs === undefined ? { channel_id: channel } : { channel_id: channel, thread_ts: threadTs };
-    const done = await client.files.completeUploadExternal({
-      files: [{ id: room.file_id, title: file.name }],
+    const done = await client.call("files.completeUploadExternal", {
+      files: [{ id, title: file.name }],
       ...where,
       ...(comment ? { initial_comment: comment } : {}),
     });
-    return sharedTs(done.files?.[0], channel);
+    return sharedTs(asList(done.files)[0], channel);
   }
 }
 
@@ -193,40 +191,6 @@ function sharedTs(file: unknown, channel: string): string | null {
     if (ts !== "") return ts;
   }
   return null;
-}
-
-const apiUrl = (host: AdapterHost) => asText(host.option("api_url", "SLACK_API_URL")) || API_URL;
-
-function requestMs(host: AdapterHost): number {
-  const seconds = Number(host.option("request_timeout"));
-  return (seconds > 0 ? seconds : REQUEST_SECONDS) * 1000;
-}
-
-/** No repeats and no waiting inside the client: the outbox does both, and it is on disk. */
-export function clientOptions(host: AdapterHost): WebClientOptions {
-  return {
-    slackApiUrl: apiUrl(host),
-    retryConfig: { retries: 0 },
-    rejectRateLimitedCalls: true,
-    timeout: requestMs(host),
-    logger: quietLogger(host),
-  };
-}
-
-/** The packages write to the console otherwise, and what they say at `debug` holds messages and tokens. */
-export function quietLogger({ log }: AdapterHost): NonNullable<WebClientOptions["logger"]> {
-  const say = (...parts: unknown[]) => log.debug(`slack: ${parts.map(String).join(" ")}`);
-  const nothing = () => undefined;
-  const level = "error" as ReturnType<NonNullable<WebClientOptions["logger"]>["getLevel"]>; // a word of the package's enum
-  return {
-    debug: nothing,
-    info: nothing,
-    warn: say,
-    error: say,
-    setLevel: nothing,
-    setName: nothing,
-    getLevel: () => level,
-  };
 }
 
 /** A file of the home, for several workspaces. */
@@ -256,13 +220,7 @@ async function tokensIn(path: string, { isNamed }: { readonly isNamed: boolean }
 }
 
 /** Slack's own name of a failure; null when it did not answer. */
-export function errorCode(error: unknown): string | null {
-  const { code, data } = asRecord(error);
-  if (code !== "slack_webapi_platform_error") return null;
-  const name = asText(asRecord(data).error);
-  // A page of a proxy in place of an answer is none of Slack's names.
-  return /^[a-z_0-9]{2,60}$/.test(name) ? name : null;
-}
+export const errorCode = (error: unknown): string | null => (error instanceof SlackError ? error.code : null);
 
 const OUTCOMES: Readonly<Record<string, Exclude<SendResult, { messageId: string | null }>["failed"]>> = {
   ...{ ratelimited: "rate_limited", rate_limited: "rate_limited", message_limit_exceeded: "rate_limited" },
@@ -277,40 +235,24 @@ const OUTCOMES: Readonly<Record<string, Exclude<SendResult, { messageId: string 
   ...{ internal_error: "unknown", fatal_error: "unknown" },
 };
 
-/** Failures of the network before anything left this machine. */
-const NOT_REACHED =
-  /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ENETDOWN|UND_ERR_CONNECT_TIMEOUT|ERR_TLS_|CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_)/;
-
 export function sendFailure(error: unknown): SendResult {
   if (error instanceof NothingSent) return { failed: "unreachable", error: error.message };
-  const name = errorCode(error);
-  if (name !== null) return { failed: OUTCOMES[name] ?? "refused", error: `Slack: ${name}` };
-  const { code, retryAfter, statusCode } = asRecord(error);
-  if (code === "slack_webapi_rate_limited_error")
-    return { failed: "rate_limited", error: "Slack: rate limit", retryAfter: Number(retryAfter) };
-  if (code === "slack_webapi_http_error") {
-    const status = Number(statusCode);
+  if (error instanceof SlackError) {
+    const { code, status, retryAfter } = error;
+    if (code !== null) return { failed: OUTCOMES[code] ?? "refused", error: `Slack: ${code}` };
+    if (status === 429) return { failed: "rate_limited", error: "Slack: rate limit", retryAfter };
     const sentence = `Slack answered ${status}`;
-    if (status === 429) return { failed: "rate_limited", error: sentence };
-    // A front that reached nobody; behind any other 5xx somebody may have worked on it.
+    // A front that reached nobody; behind any other 5xx somebody may have worked on it, and behind a page that is no answer too.
     if (status === 502 || status === 503) return { failed: "unreachable", error: sentence };
-    return { failed: status >= 500 ? "unknown" : "refused", error: sentence };
+    return { failed: status >= 500 || status < 300 ? "unknown" : "refused", error: sentence };
   }
-  if (code === "ENOENT" || code === "EACCES") return { failed: "refused", error: messageOf(error) };
-  const cause = networkCode(error);
-  return { failed: NOT_REACHED.test(cause) ? "unreachable" : "unknown", error: `Slack was not reached: ${cause}` };
+  if (error instanceof CallFailedError) return { failed: error.kind, error: `Slack was not reached: ${lineOf(error)}` };
+  if (codeOf(error) === "ENOENT" || codeOf(error) === "EACCES") return { failed: "refused", error: messageOf(error) };
+  return { failed: "unknown", error: messageOf(error) };
 }
 
-/** The system's name of what went wrong, below the layers of the packages. */
-function networkCode(error: unknown): string {
-  let one: Json = asRecord(error);
-  for (let depth = 0; depth < 5; depth++) {
-    const next = one.original ?? one.cause;
-    if (typeof next !== "object" || next === null) break;
-    one = next as Json; // an error, read as a record
-  }
-  return asText(one.code) || asText(one.name) || "no answer";
-}
+/** The system's name of what went wrong on the way. */
+const lineOf = (error: unknown) => failureCode(error) ?? "no answer";
 
 /** Slack's names for a token that will not do, whatever is tried. */
 const REFUSED =
@@ -324,8 +266,9 @@ export function connectFailure(error: unknown, variable: string): PlatformError 
       retryable: false,
       cause: error,
     });
-  const { retryAfter, statusCode } = asRecord(error);
-  const what = name ?? (statusCode !== undefined ? `status ${statusCode}` : undefined);
-  const why = what ?? (retryAfter !== undefined ? `rate limit, ${retryAfter} s` : networkCode(error));
+  const why = error instanceof SlackError ? (name ?? statusWords(error)) : lineOf(error);
   return new PlatformError("not_connected", `Slack could not be reached (${why})`, { retryable: true, cause: error });
 }
+
+const statusWords = ({ status, retryAfter }: SlackError) =>
+  retryAfter === undefined ? `status ${status}` : `rate limit, ${retryAfter} s`;
