@@ -1,7 +1,4 @@
 // One bot on Discord: a socket that tells what happens, and the API that is written to.
-import type { GatewayDispatchEvents, GatewayDispatchPayload } from "@discordjs/core";
-import type { SessionInfo, WebSocketManager } from "@discordjs/ws";
-import { within } from "../../../../kit/clock.ts";
 import { messageOf } from "../../../../kit/errors.ts";
 import {
   type AdapterHost,
@@ -22,13 +19,15 @@ import { Inbound } from "./inbound.ts";
 import { Intake } from "./intake.ts";
 import { Interactions } from "./interactions.ts";
 import { Rooms } from "./rooms.ts";
+import type { Limit } from "./routes.ts";
 import { channelOf, Sending } from "./sending.ts";
+import type { Dispatch } from "./shapes.ts";
+import { DiscordSocket } from "./socket.ts";
 
 /** Servers, messages in them, direct messages, and what messages say. */
 const INTENTS = (1 << 0) | (1 << 9) | (1 << 12) | (1 << 15);
-/** The socket tries again every half second; after so many in vain the gateway takes over, which waits longer. */
-const MAX_FAILED = 20;
-const CLOSE_MS = 3000;
+/** After so many connections in vain the gateway takes over, which waits longer. */
+const MAX_FAILED = 8;
 const REACTIONS = { working: "👀", done: "✅", failed: "❌" } as const;
 
 /** Closings of the socket after which trying again does not help. */
@@ -46,17 +45,16 @@ const FATAL: Readonly<Record<number, () => PlatformError>> = {
 const refused = (message: string) => new PlatformError("socket_refused", message, { retryable: false });
 
 export async function openDiscord(host: AdapterHost): Promise<PlatformAdapter> {
-  return new DiscordAdapter(host, await DiscordApi.open(host));
+  return new DiscordAdapter(host, new DiscordApi(host));
 }
 
 /** What belongs to one connection. */
 interface Link {
   readonly selfId: string;
-  readonly socket: WebSocketManager;
+  readonly socket: DiscordSocket;
   readonly rooms: Rooms;
   readonly intake: Intake;
   readonly interactions: Interactions;
-  readonly events: typeof GatewayDispatchEvents;
   applicationId: string;
 }
 
@@ -95,127 +93,95 @@ class DiscordAdapter implements PlatformAdapter {
   }
 
   async #connect(): Promise<void> {
-    const me = await this.#discord.read((limit) => this.#discord.api.users.getCurrent(limit), this.#over.signal);
-    this.account = me.discriminator === "0" ? me.username : `${me.username}#${me.discriminator}`;
+    const me = await this.#discord.read((limit) => this.#discord.api.me(limit), this.#over.signal);
+    this.account = !me.discriminator || me.discriminator === "0" ? me.username : `${me.username}#${me.discriminator}`;
     const rooms = new Rooms(me.id, (id) => this.#channel(id));
     const parts = { host: this.#host, discord: this.#discord, rooms, selfId: me.id };
     const inbound = new Inbound(parts);
     const intake = new Intake({ ...parts, inbound, lost: (error) => this.#lose(error) });
     await intake.start();
-    const { GatewayDispatchEvents: events } = await this.#host.package(
-      "@discordjs/core",
-      () => import("@discordjs/core"),
-    );
     const socket = await this.#openSocket();
     const interactions = new Interactions({ ...parts, inbound });
-    this.#link = { selfId: me.id, socket, rooms, intake, interactions, events, applicationId: me.id };
-    if (this.#over.signal.aborted) return;
-    await socket.connect().catch((error) => {
-      throw error instanceof PlatformError ? error : unreached(error);
-    });
+    this.#link = { selfId: me.id, socket, rooms, intake, interactions, applicationId: me.id };
+    if (!this.#over.signal.aborted) await socket.start();
   }
 
   /** Null where Discord says that there is none for us. */
   async #channel(id: string) {
     try {
-      return await this.#discord.read((limit) => this.#discord.api.channels.get(id, limit), this.#over.signal);
+      return await this.#discord.read((limit) => this.#discord.api.channel(id, limit), this.#over.signal);
     } catch (error) {
       if (error instanceof PlatformError && !error.retryable && error.code !== "invalid_token") return null;
       throw error;
     }
   }
 
-  async #openSocket(): Promise<WebSocketManager> {
-    const { WebSocketManager, WebSocketShardEvents } = await this.#host.package(
-      "@discordjs/ws",
-      () => import("@discordjs/ws"),
-    );
-    // Of this adapter alone: the package would hand the session of an earlier one to the next.
-    const sessions = new Map<number, SessionInfo>();
-    const socket = new WebSocketManager({
-      ...{ token: tokenOf(this.#host.option) ?? "", intents: INTENTS, rest: this.#discord.rest },
-      // Asked before it connects again, which it does after a pause that nothing ends: after our end it gets no answer.
-      retrieveSessionInfo: (shard) =>
-        this.#over.signal.aborted ? new Promise<null>(() => undefined) : (sessions.get(shard) ?? null),
-      updateSessionInfo: (shard, info) => {
-        // An address that is not one would end the program, one without encryption would show the token.
-        if (info === null || addressProblem(info.resumeURL, "resume_gateway_url", "ws") !== null)
-          sessions.delete(shard);
-        else sessions.set(shard, info);
-      },
-    });
-    const { url } = await this.#discord.read(() => socket.fetchGatewayInformation(), this.#over.signal);
+  async #openSocket(): Promise<DiscordSocket> {
+    const { clock, log } = this.#host;
+    const { url } = await this.#discord.read((limit) => this.#discord.api.socket(limit), this.#over.signal);
     const problem = addressProblem(url, "the address of Discord's socket", "ws");
     if (problem !== null) throw new PlatformError("bad_address", problem, { retryable: false });
-    let failures = 0;
-    const up = () => {
-      failures = 0;
-    };
-    socket.on(WebSocketShardEvents.Ready, up);
-    socket.on(WebSocketShardEvents.Resumed, up);
-    socket.on(WebSocketShardEvents.Closed, (code) => {
-      failures += 1;
-      const fatal = FATAL[code]?.();
-      if (fatal !== undefined) this.#lose(fatal);
-      else if (failures > MAX_FAILED) this.#lose(unreached(`closed ${failures} times, last with ${code}`));
-      else if (!this.#over.signal.aborted) this.#host.log.info(`the socket was closed (${code}); reconnecting`);
+    return new DiscordSocket({
+      ...{ token: tokenOf(this.#host.option) ?? "", intents: INTENTS, address: url.replace(/\/$/, ""), clock, log },
+      dispatch: (event) => {
+        if (this.#link === null || this.#over.signal.aborted) return;
+        try {
+          this.#dispatch(event, this.#link);
+        } catch (error) {
+          log.error(`an event of Discord (${String(event.t)}) could not be read`, error);
+        }
+      },
+      closed: (code, failures) => {
+        const fatal = FATAL[code]?.();
+        if (fatal !== undefined) this.#lose(fatal);
+        else if (failures > MAX_FAILED) this.#lose(unreached(`closed ${failures} times, last with ${code}`));
+        else log.info(`the socket was closed (${code}); reconnecting`);
+        return fatal === undefined && failures <= MAX_FAILED;
+      },
     });
-    socket.on(WebSocketShardEvents.Error, (error) => this.#lose(unreached(error)));
-    socket.on(WebSocketShardEvents.SocketError, (error) =>
-      this.#host.log.debug(`the socket failed: ${messageOf(error)}`),
-    );
-    socket.on(WebSocketShardEvents.Dispatch, (payload) => {
-      if (this.#link === null || this.#over.signal.aborted) return;
-      try {
-        this.#dispatch(payload, this.#link);
-      } catch (error) {
-        this.#host.log.error(`an event of Discord (${String(payload.t)}) could not be read`, error);
-      }
-    });
-    return socket;
   }
 
-  #dispatch(payload: GatewayDispatchPayload, { selfId, rooms, intake, interactions, events }: Link): void {
+  #dispatch(payload: Dispatch, { selfId, rooms, intake, interactions }: Link): void {
     switch (payload.t) {
-      case events.Ready: {
+      case "READY": {
         if (this.#link !== null) this.#link.applicationId = payload.d.application.id;
         const guilds = payload.d.guilds.map(({ id }) => id);
         rooms.forget(guilds);
         return intake.sessionBegan(guilds);
       }
-      case events.GuildCreate:
+      case "GUILD_CREATE":
         if (!payload.d.unavailable) rooms.addGuild(payload.d);
         return intake.guildArrived(payload.d.id);
-      case events.GuildUpdate:
+      case "GUILD_UPDATE":
         return rooms.changeGuild(payload.d);
-      case events.GuildDelete:
+      case "GUILD_DELETE":
         rooms.removeGuild(payload.d.id);
         return intake.guildArrived(payload.d.id);
-      case events.ChannelCreate:
-      case events.ChannelUpdate:
-      case events.ThreadCreate:
-      case events.ThreadUpdate:
+      case "CHANNEL_CREATE":
+      case "CHANNEL_UPDATE":
+      case "THREAD_CREATE":
+      case "THREAD_UPDATE":
         rooms.add(payload.d);
         return;
-      case events.ThreadListSync:
+      case "THREAD_LIST_SYNC":
         for (const thread of payload.d.threads) rooms.add(thread, payload.d.guild_id);
         return;
-      case events.ChannelDelete:
-      case events.ThreadDelete:
+      case "CHANNEL_DELETE":
+      case "THREAD_DELETE":
         return rooms.remove(payload.d.id);
-      case events.MessageCreate:
+      case "MESSAGE_CREATE":
         if (payload.d.author.id !== selfId) return intake.created(payload.d);
         this.#sending.echoed(payload.d);
         return rooms.wroteIn(payload.d.channel_id);
-      case events.MessageUpdate:
+      case "MESSAGE_UPDATE":
         // Discord changes messages too, to show what a link leads to.
         if (payload.d.author.id !== selfId && payload.d.edited_timestamp) intake.edited(payload.d);
         return;
-      case events.MessageDelete:
+      case "MESSAGE_DELETE":
         return intake.deleted(payload.d.channel_id, [payload.d.id]);
-      case events.MessageDeleteBulk:
+      case "MESSAGE_DELETE_BULK":
         return intake.deleted(payload.d.channel_id, payload.d.ids);
-      case events.InteractionCreate:
+      case "INTERACTION_CREATE":
         interactions
           .handle(payload.d)
           .catch((error) => this.#host.log.error("a command or button of Discord failed", error));
@@ -237,13 +203,9 @@ class DiscordAdapter implements PlatformAdapter {
     this.#over.abort();
     const link = this.#link;
     if (link !== null) {
-      // A socket that is not answered waits half a minute for its closing.
-      await within(async () => link.socket.destroy({ reason: "shutting down" }), CLOSE_MS, this.#host.clock).catch(
-        (error) => this.#host.log.debug(`the socket was left open: ${messageOf(error)}`),
-      );
+      await link.socket.stop();
       await link.intake.close();
     }
-    this.#discord.close();
   }
 
   // Writing. Nothing leaves after the end.
@@ -286,32 +248,26 @@ class DiscordAdapter implements PlatformAdapter {
   }
 
   async remove(target: ChatTarget, messageId: string): Promise<void> {
-    const { channels } = this.#discord.api;
-    await this.#try("a message was not deleted", (limit) =>
-      channels.deleteMessage(channelOf(target), messageId, limit),
-    );
+    const { api } = this.#discord;
+    await this.#try("a message was not deleted", (limit) => api.deleteMessage(channelOf(target), messageId, limit));
   }
 
   async typing(target: ChatTarget): Promise<void> {
-    const { channels } = this.#discord.api;
-    await this.#try("typing was not shown", (limit) => channels.showTyping(channelOf(target), limit));
+    const { api } = this.#discord;
+    await this.#try("typing was not shown", (limit) => api.showTyping(channelOf(target), limit));
   }
 
   async mark(target: ChatTarget, messageId: string, state: keyof typeof REACTIONS): Promise<void> {
     if (!isYes(this.#host.option("reactions", "DISCORD_REACTIONS"), false)) return;
-    const { channels } = this.#discord.api;
+    const { api } = this.#discord;
     // The message that a thread was opened below lies in the channel.
     const channel = messageId === target.threadId ? target.chatId : channelOf(target);
-    await this.#try("a reaction was not set", (limit) =>
-      channels.addMessageReaction(channel, messageId, REACTIONS[state], limit),
-    );
+    await this.#try("a reaction was not set", (limit) => api.react(channel, messageId, REACTIONS[state], limit));
     if (state === "working") return;
-    await this.#try("a reaction was not removed", (limit) =>
-      channels.deleteOwnMessageReaction(channel, messageId, REACTIONS.working, limit),
-    );
+    await this.#try("a reaction was not removed", (limit) => api.unreact(channel, messageId, REACTIONS.working, limit));
   }
 
-  async #try(what: string, work: (limit: { readonly signal: AbortSignal }) => Promise<unknown>): Promise<void> {
+  async #try(what: string, work: (limit: Limit) => Promise<unknown>): Promise<void> {
     if (this.#over.signal.aborted) return;
     const result = await this.#discord.ask(work);
     if ("failure" in result) this.#host.log.debug(`${what}: ${result.failure.message}`);

@@ -1,39 +1,34 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { failureFrom, sendFailure } from "./api.ts";
+import { sendFailure } from "./api.ts";
 import { apiUrlOf, entry, tokenOf } from "./entry.ts";
+import type { Failure } from "./rest.ts";
 import { nonceOf } from "./sending.ts";
 
-const error = (fields: object, message = "Unknown Channel") => Object.assign(new Error(message), fields);
 const CHAT = { chatId: "1" };
 const THREAD = { chatId: "1", threadId: "2" };
 
 test("each failure of a request belongs to one row of the table of sending", () => {
-  const cases: readonly (readonly [Error, string, string])[] = [
-    [error({ timeToReset: 0, retryAfter: 2550 }), "rate_limited", "rate_limited"],
-    [error({ status: 404, code: 10003 }), "refused", "thread_gone"],
-    [error({ status: 400, code: 50083 }), "refused", "thread_gone"],
-    [error({ status: 400, code: 160005 }), "refused", "thread_gone"],
-    [error({ status: 403, code: 50013 }), "refused", "refused"],
-    [error({ status: 403, code: 50007 }), "refused", "refused"],
-    [error({ status: 413, code: 40005 }), "refused", "refused"],
-    [error({ status: 400, code: 50035 }), "format", "format"],
-    [error({ status: 401, code: 0 }), "unreachable", "unreachable"],
-    [error({}, "Expected token to be set for this request, but none was present"), "unreachable", "unreachable"],
-    [error({ status: 502 }), "unreachable", "unreachable"],
-    [error({ code: "ECONNREFUSED" }), "unreachable", "unreachable"],
-    [error({ code: "ENOTFOUND" }), "unreachable", "unreachable"],
-    [error({ code: "UND_ERR_CONNECT_TIMEOUT" }), "unreachable", "unreachable"],
-    [error({ code: "CERT_HAS_EXPIRED" }), "unreachable", "unreachable"],
-    [error({ name: "AbortError" }), "unknown", "unknown"],
-    [error({ code: "ECONNRESET" }), "unknown", "unknown"],
-    [error({ code: "UND_ERR_SOCKET" }), "unknown", "unknown"],
+  const answered = (status: number, code = 0): Failure => ({ type: "answered", status, code, message: "x" });
+  const cases: readonly (readonly [Failure, string, string])[] = [
+    [{ type: "limited", seconds: 2.55, message: "x" }, "rate_limited", "rate_limited"],
+    [answered(404, 10003), "refused", "thread_gone"],
+    [answered(400, 50083), "refused", "thread_gone"],
+    [answered(400, 160005), "refused", "thread_gone"],
+    [answered(403, 50013), "refused", "refused"],
+    [answered(403, 50007), "refused", "refused"],
+    [answered(413, 40005), "refused", "refused"],
+    [answered(400, 50035), "format", "format"],
+    [answered(401), "unreachable", "unreachable"],
+    [answered(502), "unreachable", "unreachable"],
+    [{ type: "not_sent", message: "x" }, "unreachable", "unreachable"],
+    [{ type: "no_answer", message: "x" }, "unknown", "unknown"],
   ];
   for (const [one, inChat, inThread] of cases) {
-    assert.equal(sendFailure(failureFrom(one), CHAT).failed, inChat, JSON.stringify(one));
-    assert.equal(sendFailure(failureFrom(one), THREAD).failed, inThread, JSON.stringify(one));
+    assert.equal(sendFailure(one, CHAT).failed, inChat, JSON.stringify(one));
+    assert.equal(sendFailure(one, THREAD).failed, inThread, JSON.stringify(one));
   }
-  assert.equal(sendFailure(failureFrom(error({ timeToReset: 0, retryAfter: 2550 })), CHAT).retryAfter, 2.55);
+  assert.equal(sendFailure({ type: "limited", seconds: 2.55, message: "x" }, CHAT).retryAfter, 2.55);
 });
 
 test("a nonce is the same for a repeat, another one for another text, chat or part, and as long as Discord takes", () => {

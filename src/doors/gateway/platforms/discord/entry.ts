@@ -33,7 +33,6 @@ export const entry: PlatformEntry = {
     ..."history_backfill history_backfill_limit allow_mention_everyone allow_mention_roles".split(" "),
     ..."allow_mention_users allow_mention_replied_user".split(" "),
   ],
-  packages: { "@discordjs/core": "2.6.0", "@discordjs/rest": "2.6.3", "@discordjs/ws": "2.0.4" },
   check: (option) => addressProblem(apiUrlOf(option), "DISCORD_API_URL"),
   // Discord keeps a nonce for a few minutes only; after that the history of the channel is asked.
   repeatIsSafe: false,
@@ -61,7 +60,7 @@ export function tokenOf(option: AdapterHost["option"]): string | null {
   return token.replace(/^Bot /i, "").trim() || null;
 }
 
-/** Without a version and a slash at its end: the client adds both. */
+/** Without a version and a slash at its end. */
 export function apiUrlOf(option: AdapterHost["option"]): string {
   const written = String(option("api_url", "DISCORD_API_URL") ?? "").trim() || API_URL;
   return written.replace(/\/$/, "").replace(/\/v\d{1,3}$/, "");

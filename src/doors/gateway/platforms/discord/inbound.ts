@@ -1,5 +1,4 @@
 // A message of Discord becomes one of the gateway, if it is meant for us: who wrote where, in what thread it goes on, what came with it.
-import type { APIMessage } from "@discordjs/core";
 import { messageOf } from "../../../../kit/errors.ts";
 import type { ChatSource } from "../../chat.ts";
 import type { AdapterHost, ChatMessage, ReceivedFile } from "../../contract.ts";
@@ -7,13 +6,11 @@ import { channelSettings, isForUs, isYes, listIn } from "../../groups.ts";
 import { CODES, type DiscordApi } from "./api.ts";
 import { apiUrlOf } from "./entry.ts";
 import { canHoldThreads, isThread, type Room, type Rooms, targetOf } from "./rooms.ts";
+import type { Member, Message } from "./shapes.ts";
 import { displayName, namesBot, readableText, threadName } from "./text.ts";
 
 /** As the socket and the history have it; the history leaves the server and the member out. */
-export type DiscordMessage = APIMessage & {
-  readonly guild_id?: string;
-  readonly member?: { readonly roles: readonly string[]; readonly nick?: string | null };
-};
+export type DiscordMessage = Message & { readonly guild_id?: string; readonly member?: Member };
 
 /** Everything else is a notice of Discord's own: somebody joined, a message was pinned. */
 const WRITTEN: ReadonlySet<number> = new Set([0, 19]);
@@ -154,12 +151,7 @@ export class Inbound {
     if (message.thread) return this.#rooms.add(message.thread, room.guildId);
     const name = threadName(said, `Chat with ${displayName(message.author, message.member?.nick)}`);
     const result = await this.#discord.ask((limit) =>
-      this.#discord.api.channels.createThread(
-        room.id,
-        { name, auto_archive_duration: ARCHIVE_MINUTES },
-        message.id,
-        limit,
-      ),
+      this.#discord.api.openThread(room.id, message.id, { name, auto_archive_duration: ARCHIVE_MINUTES }, limit),
     );
     if ("value" in result) return this.#rooms.add(result.value, room.guildId);
     const { failure } = result;
@@ -202,7 +194,7 @@ export class Inbound {
     const limit = Math.min(MAX_BACKFILL, Math.floor(wanted));
     if (!this.#is("history_backfill", true) || !(limit > 0)) return [];
     const result = await this.#discord.ask((options) =>
-      this.#discord.api.channels.getMessages(channel_id, { before: id, limit }, options),
+      this.#discord.api.messages(channel_id, { before: id, limit }, options),
     );
     if ("failure" in result) {
       this.#host.log.warn(`earlier messages of a channel cannot be read: ${result.failure.message}`);
@@ -235,7 +227,7 @@ export class Inbound {
     const now = this.#host.clock.now() / 1000;
     const known = this.#roles.get(key);
     if (known !== undefined && now - known.at < MEMBER_SECONDS) return known.roles;
-    const result = await this.#discord.ask((limit) => this.#discord.api.guilds.getMember(guildId, userId, limit));
+    const result = await this.#discord.ask((limit) => this.#discord.api.member(guildId, userId, limit));
     if ("failure" in result) return []; // not a member, or not to be learned: no right comes of it
     if (this.#roles.size > 1000) this.#roles.clear();
     this.#roles.set(key, { at: now, roles: result.value.roles });

@@ -1,11 +1,11 @@
 // Slash commands and buttons: the menu that Discord shows, and what comes of a choice in it.
 import { createHash } from "node:crypto";
-import type { APIApplicationCommand, APIInteraction } from "@discordjs/core";
 import { sliceCodePoints, truncateCodePoints } from "../../../../kit/code-points.ts";
 import type { AdapterHost, ChatMessage } from "../../contract.ts";
 import type { DiscordApi } from "./api.ts";
 import type { Inbound } from "./inbound.ts";
 import type { Rooms } from "./rooms.ts";
+import type { ButtonInteraction, CommandInteraction, Interaction, Command as ListedCommand } from "./shapes.ts";
 import { type Named, timeOf } from "./text.ts";
 
 interface Command {
@@ -88,25 +88,25 @@ export class Interactions {
     for (const { name, registered } of menu) this.#registered.set(name, registered);
     const hash = hashOf(menu);
     if (hash === this.#synced) return;
-    const { applicationCommands } = this.#discord.api;
-    const there = await this.#discord.read((limit) => applicationCommands.getGlobalCommands(applicationId, {}, limit));
+    const { api } = this.#discord;
+    const there = await this.#discord.read((limit) => api.commands(applicationId, limit));
     if (hashOf(there) !== hash || !there.every(takesArguments)) {
       const body = menu.map(({ name, description }) => ({ name, description, options: [ARGUMENTS] }));
-      await this.#discord.read((limit) => applicationCommands.bulkOverwriteGlobalCommands(applicationId, body, limit));
+      await this.#discord.read((limit) => api.setCommands(applicationId, body, limit));
       this.#host.log.info(`registered ${menu.length} slash commands`);
     }
     this.#synced = hash;
   }
 
-  async handle(interaction: APIInteraction): Promise<void> {
+  async handle(interaction: Interaction): Promise<void> {
     if (interaction.type === 2) return this.#command(interaction);
     if (interaction.type === 3) return this.#button(interaction);
   }
 
-  async #command(interaction: Extract<APIInteraction, { type: 2 }>): Promise<void> {
+  async #command(interaction: CommandInteraction): Promise<void> {
     if (interaction.data.type !== 1) return;
     const { name, options = [] } = interaction.data;
-    const given = options.map((option) => ("value" in option ? String(option.value) : "")).join(" ");
+    const given = options.map(({ value }) => (value === undefined ? "" : String(value))).join(" ");
     const text = `/${this.#registered.get(name) ?? name} ${given}`.trim();
     const place = await this.#placeOf(interaction);
     if (place === null) return;
@@ -128,18 +128,18 @@ export class Interactions {
     await this.#reply(interaction, `Received: \`${truncateCodePoints(text.replaceAll("`", "'"), 200, "…")}\``);
   }
 
-  async #button(interaction: Extract<APIInteraction, { type: 3 }>): Promise<void> {
+  async #button(interaction: ButtonInteraction): Promise<void> {
     const { id, token, application_id: applicationId, message } = interaction;
     const chosen = parseCustomId(interaction.data.custom_id);
     const place = await this.#placeOf(interaction);
     if (chosen === null || place === null) return;
-    const { interactions } = this.#discord.api;
+    const { api } = this.#discord;
     // Discord waits three seconds for this; what came of it is said in a message of its own.
-    const deferred = await this.#discord.ask((limit) => interactions.deferMessageUpdate(id, token, {}, limit));
+    const deferred = await this.#discord.ask((limit) => api.acknowledge(id, token, limit));
     if ("failure" in deferred) this.#host.log.warn(`a button was not acknowledged: ${deferred.failure.message}`);
     const answer = async (text: string) => {
       const body = { content: truncateCodePoints(text, 2000, "…"), flags: EPHEMERAL, allowed_mentions: { parse: [] } };
-      const said = await this.#discord.ask((limit) => interactions.followUp(applicationId, token, body, limit));
+      const said = await this.#discord.ask((limit) => api.followUp(applicationId, token, body, limit));
       if ("failure" in said) this.#host.log.warn(`a button was not answered: ${said.failure.message}`);
     };
     try {
@@ -152,7 +152,7 @@ export class Interactions {
     }
   }
 
-  async #placeOf(interaction: Extract<APIInteraction, { type: 2 | 3 }>) {
+  async #placeOf(interaction: Interaction) {
     const user: Named | undefined = interaction.member?.user ?? interaction.user;
     const chatId = interaction.channel?.id ?? interaction.channel_id;
     if (user === undefined || chatId === undefined) return null;
@@ -161,12 +161,11 @@ export class Interactions {
     return { room, source: await this.#rooms.sourceOf(room, { chatId, user, nick: interaction.member?.nick ?? null }) };
   }
 
-  async #reply({ id, token }: APIInteraction, content: string): Promise<void> {
+  async #reply({ id, token }: Interaction, content: string): Promise<void> {
     const body = { content, flags: EPHEMERAL, allowed_mentions: { parse: [] } };
-    const result = await this.#discord.ask((limit) => this.#discord.api.interactions.reply(id, token, body, limit));
+    const result = await this.#discord.ask((limit) => this.#discord.api.reply(id, token, body, limit));
     if ("failure" in result) this.#host.log.warn(`a command was not acknowledged: ${result.failure.message}`);
   }
 }
 
-const takesArguments = ({ options }: APIApplicationCommand) =>
-  options?.length === 1 && options[0]?.name === ARGUMENTS.name;
+const takesArguments = ({ options }: ListedCommand) => options?.length === 1 && options[0]?.name === ARGUMENTS.name;

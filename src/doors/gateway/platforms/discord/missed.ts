@@ -117,10 +117,7 @@ async function readChannel(id: string, from: bigint, parts: MissedParts): Promis
   try {
     const room = await rooms.find(id);
     if (room === null) return [];
-    const messages = await discord.read(
-      (limit) => discord.api.channels.getMessages(id, { limit: A_CHANNEL }, limit),
-      signal,
-    );
+    const messages = await discord.read((limit) => discord.api.messages(id, { limit: A_CHANNEL }, limit), signal);
     const missed = messages.filter((message) => BigInt(message.id) > from);
     if (missed.length === A_CHANNEL)
       host.log.warn(`the channel ${id} has more missed messages than are read; the newest ${A_CHANNEL} are`);

@@ -1,7 +1,7 @@
 // The servers, channels and threads that the bot sees, as the socket tells of them; what it did not tell is asked for.
-import type { APIChannel, APIRole, GatewayGuildCreateDispatchData } from "@discordjs/core";
 import type { ChatSource } from "../../chat.ts";
 import type { ChatTarget, KnownChat } from "../../contract.ts";
+import type { Channel, Guild as GuildFacts, Role } from "./shapes.ts";
 import { displayName, type Named } from "./text.ts";
 
 /** A channel or a thread. */
@@ -44,13 +44,13 @@ interface Guild {
 
 export class Rooms {
   readonly #selfId: string;
-  readonly #fetch: (id: string) => Promise<APIChannel | null>;
+  readonly #fetch: (id: string) => Promise<Channel | null>;
   readonly #guilds = new Map<string, Guild>();
   readonly #rooms = new Map<string, Room>();
   /** Threads that the bot has written in. */
   readonly #followed = new Set<string>();
 
-  constructor(selfId: string, fetch: (id: string) => Promise<APIChannel | null>) {
+  constructor(selfId: string, fetch: (id: string) => Promise<Channel | null>) {
     this.#selfId = selfId;
     this.#fetch = fetch;
   }
@@ -61,16 +61,16 @@ export class Rooms {
     for (const { id, guildId } of this.#rooms.values()) if (guildId === undefined) this.#rooms.delete(id);
   }
 
-  addGuild(guild: GatewayGuildCreateDispatchData): void {
+  addGuild(guild: GuildFacts & { readonly channels: readonly Channel[]; readonly threads: readonly Channel[] }): void {
     this.#guilds.set(guild.id, { name: guild.name, ...this.#rolesIn(guild.roles) });
     for (const channel of [...guild.channels, ...guild.threads]) this.add(channel, guild.id);
   }
 
-  changeGuild({ id, name, roles }: { readonly id: string; readonly name: string; readonly roles: APIRole[] }): void {
+  changeGuild({ id, name, roles }: GuildFacts): void {
     if (this.#guilds.has(id)) this.#guilds.set(id, { name, ...this.#rolesIn(roles) });
   }
 
-  #rolesIn(roles: readonly APIRole[]) {
+  #rolesIn(roles: readonly Role[]) {
     const own = roles.filter(({ tags }) => tags?.bot_id === this.#selfId);
     return { roles: new Set(roles.map(({ id }) => id)), ownRoles: new Set(own.map(({ id }) => id)) };
   }
@@ -84,7 +84,7 @@ export class Rooms {
     return this.#guilds.has(id);
   }
 
-  add(channel: APIChannel, guildId?: string): Room {
+  add(channel: Channel, guildId?: string): Room {
     const room = roomFrom(channel, guildId);
     this.#rooms.delete(room.id);
     this.#rooms.set(room.id, room);
@@ -171,22 +171,16 @@ export const targetOf = ({ chat_id, thread_id }: ChatSource): ChatTarget => ({
   ...(thread_id === undefined ? {} : { threadId: thread_id }),
 });
 
-/** The kinds of channels have different fields; what one does not have is absent. */
-function roomFrom(channel: APIChannel, guildId?: string): Room {
-  const fields = channel as Partial<
-    Record<"topic" | "parent_id" | "owner_id" | "last_message_id" | "guild_id", string>
-  > & {
-    readonly member?: object;
-  }; // a union of a dozen shapes, read by the names they share
+function roomFrom(channel: Channel, guildId?: string): Room {
   return {
     id: channel.id,
     type: channel.type,
     name: channel.name ?? "",
-    guildId: fields.guild_id ?? guildId,
-    parentId: fields.parent_id || undefined,
-    topic: fields.topic || undefined,
-    lastMessageId: fields.last_message_id || undefined,
-    ownerId: fields.owner_id,
-    isJoined: fields.member !== undefined,
+    guildId: channel.guild_id ?? guildId,
+    parentId: channel.parent_id || undefined,
+    topic: channel.topic || undefined,
+    lastMessageId: channel.last_message_id || undefined,
+    ownerId: channel.owner_id,
+    isJoined: channel.member !== undefined,
   };
 }

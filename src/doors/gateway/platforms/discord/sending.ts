@@ -1,15 +1,16 @@
 // What the bot writes. Discord keeps a nonce for some minutes, so a quick repeat is safe; whatever took longer is looked for in the channel.
 import { createHash } from "node:crypto";
 import { readFile, stat } from "node:fs/promises";
-import type { APIAllowedMentions, APIMessage, CreateMessageOptions } from "@discordjs/core";
 import { messageOf } from "../../../../kit/errors.ts";
 import type { AdapterHost, ChatTarget, ChoiceButton, OutgoingFile, SendOptions, SendResult } from "../../contract.ts";
 import { isYes } from "../../groups.ts";
-import { CODES, type DiscordApi, type Failure, sendFailure } from "./api.ts";
+import { CODES, type DiscordApi, sendFailure } from "./api.ts";
 import { customId } from "./interactions.ts";
+import type { Failure } from "./rest.ts";
+import type { FilePart, Mentions, Message, Body as MessageBody } from "./shapes.ts";
 import { threadName, timeOf } from "./text.ts";
 
-type Body = Omit<CreateMessageOptions, "nonce" | "enforce_nonce">;
+type Body = MessageBody & { readonly files?: readonly FilePart[] };
 
 const MAX_FILE = 100 * 1024 * 1024;
 const BUTTONS_A_ROW = 5;
@@ -99,9 +100,7 @@ export class Sending {
   ): Promise<SendResult> {
     const channel = channelOf(target);
     const body = { content: text, allowed_mentions: this.#mentions() };
-    const result = await this.#discord.ask((limit) =>
-      this.#discord.api.channels.editMessage(channel, messageId, body, limit),
-    );
+    const result = await this.#discord.ask((limit) => this.#discord.api.editMessage(channel, messageId, body, limit));
     if ("value" in result) return { messageId };
     const { failure } = result;
     // Somebody deleted the half answer; its end would be lost with it.
@@ -111,13 +110,11 @@ export class Sending {
 
   async closeQuestion(target: ChatTarget, messageId: string, text: string): Promise<void> {
     const body = { content: text, components: [], allowed_mentions: this.#mentions() };
-    await this.#discord.ask((limit) =>
-      this.#discord.api.channels.editMessage(channelOf(target), messageId, body, limit),
-    );
+    await this.#discord.ask((limit) => this.#discord.api.editMessage(channelOf(target), messageId, body, limit));
   }
 
   /** A message of ours came back over the socket: it arrived, whatever the answer to the request was. */
-  echoed({ id, nonce }: Pick<APIMessage, "id" | "nonce">): void {
+  echoed({ id, nonce }: Pick<Message, "id" | "nonce">): void {
     if (nonce !== undefined) this.#remember(String(nonce), id);
   }
 
@@ -144,13 +141,11 @@ export class Sending {
   }
 
   /** Newest first, as far back as the time. */
-  async *#history(channel: string, from: number): AsyncGenerator<APIMessage> {
+  async *#history(channel: string, from: number): AsyncGenerator<Message> {
     let before: string | undefined;
     for (let page = 0; page < PAGES; page++) {
       const query = { limit: PAGE, ...(before === undefined ? {} : { before }) };
-      const messages = await this.#discord.read((limit) =>
-        this.#discord.api.channels.getMessages(channel, query, limit),
-      );
+      const messages = await this.#discord.read((limit) => this.#discord.api.messages(channel, query, limit));
       for (const message of messages) {
         if (timeOf(message.id) / 1000 < from) return;
         yield message;
@@ -176,10 +171,9 @@ export class Sending {
       ...replyReference(target),
     };
     const began = this.#host.clock.now();
-    const result = await this.#discord.ask(
-      (limit) => this.#discord.api.channels.createMessage(channel, request, limit),
-      { withFile: body.files !== undefined },
-    );
+    const result = await this.#discord.ask((limit) => this.#discord.api.createMessage(channel, request, limit), {
+      withFile: body.files !== undefined,
+    });
     if ("value" in result) return this.#settled(nonce, result.value.id);
     const { failure } = result;
     if (isCode(failure, CODES.notText) && target.threadId === undefined) return this.#post(target, text, body);
@@ -193,12 +187,7 @@ export class Sending {
   async #post(target: ChatTarget, text: string, body: Body): Promise<SendResult> {
     const message = { ...body, allowed_mentions: this.#mentions() };
     const result = await this.#discord.ask(
-      (limit) =>
-        this.#discord.api.channels.createForumThread(
-          target.chatId,
-          { name: threadName(text, "Hermes"), message },
-          limit,
-        ),
+      (limit) => this.#discord.api.openPost(target.chatId, threadName(text, "Hermes"), message, limit),
       { withFile: body.files !== undefined },
     );
     return "value" in result ? { messageId: result.value.id } : sendFailure(result.failure, target);
@@ -216,15 +205,15 @@ export class Sending {
   }
 
   /** Who may be notified by what the agent writes. Read each time: the settings may have changed. */
-  #mentions(): APIAllowedMentions {
+  #mentions(): Mentions {
     const may = (what: string, fallback: boolean) =>
       isYes(this.#host.option(`allow_mention_${what}`, `DISCORD_ALLOW_MENTION_${what.toUpperCase()}`), fallback);
     const parse = [
-      ...(may("everyone", false) ? ["everyone"] : []),
-      ...(may("roles", false) ? ["roles"] : []),
-      ...(may("users", true) ? ["users"] : []),
-    ] as APIAllowedMentions["parse"]; // the three words of the API
-    return { ...(parse === undefined ? {} : { parse }), replied_user: may("replied_user", true) };
+      ...(may("everyone", false) ? (["everyone"] as const) : []),
+      ...(may("roles", false) ? (["roles"] as const) : []),
+      ...(may("users", true) ? (["users"] as const) : []),
+    ];
+    return { parse, replied_user: may("replied_user", true) };
   }
 }
 
@@ -252,7 +241,7 @@ export function nonceOf(channel: string, key: string, text: string): string {
 const fileText = (name: string) => `[file: ${name}]`;
 
 /** The history has no nonces: the text tells, of a file its name. Discord trims texts. */
-function isSame({ content, attachments }: APIMessage, text: string): boolean {
+function isSame({ content, attachments }: Message, text: string): boolean {
   const wanted = text.trim();
   if (content === wanted || content === `(recovered) ${wanted}`) return true;
   return attachments.some(({ filename }) => fileText(filename) === fileText(fileNameIn(wanted)));

@@ -1,6 +1,6 @@
 // Texts and ids of Discord, as pure functions.
-import type { APIUser } from "@discordjs/core";
 import { truncateCodePoints } from "../../../../kit/code-points.ts";
+import type { User } from "./shapes.ts";
 
 /** Ids carry the time they were made at, in milliseconds since this one. */
 const EPOCH = 1_420_070_400_000n;
@@ -26,7 +26,7 @@ export function threadName(text: string, fallback: string): string {
   return truncateCodePoints(words, THREAD_NAME, "…").trim() || fallback;
 }
 
-export type Named = Pick<APIUser, "id" | "username"> & { readonly global_name?: string | null };
+export type Named = Pick<User, "id" | "username" | "global_name">;
 
 export function displayName(user: Named, nick?: string | null): string {
   return nick || user.global_name || user.username;
