@@ -1,6 +1,5 @@
 // One bot of Telegram: its connection, by polling or by a webhook, and the order in which updates are stored and acknowledged.
 import { createHash, timingSafeEqual } from "node:crypto";
-import type { Update } from "grammy/types";
 import { joinSignals } from "../../../../kit/clock.ts";
 import { messageOf } from "../../../../kit/errors.ts";
 import { parseJson } from "../../../../kit/json.ts";
@@ -10,6 +9,7 @@ import { CallError, type Calls, openCalls } from "./calls.ts";
 import { webhookOf } from "./entry.ts";
 import { type Incoming, IncomingReader } from "./incoming.ts";
 import { Sender } from "./sending.ts";
+import type { Update } from "./shapes.ts";
 
 const UPDATES = ["message", "edited_message", "channel_post", "edited_channel_post", "callback_query"] as const;
 const POLL_SECONDS = 30;
@@ -23,7 +23,7 @@ const STORE_AGAIN_MOST_MS = 30_000;
 
 export async function openTelegram(host: AdapterHost): Promise<PlatformAdapter> {
   const token = String(host.option("token", "TELEGRAM_BOT_TOKEN") ?? "").trim();
-  return new TelegramAdapter(host, await openCalls(host, token), token);
+  return new TelegramAdapter(host, openCalls(host, token), token);
 }
 
 class TelegramAdapter extends Sender implements PlatformAdapter {
@@ -49,14 +49,12 @@ class TelegramAdapter extends Sender implements PlatformAdapter {
     outer.addEventListener("abort", stop, { once: true });
     const { signal } = this.#over;
     try {
-      const me = await this.#calls.run((api, aborted) => api.getMe(aborted), { signal });
+      const me = await this.#calls.call<{ readonly id: number; readonly username: string }>("getMe", {}, { signal });
       this.account = `@${me.username}`;
       const webhook = webhookOf(this.#host.option);
       const cursor = await this.#host.cursor();
       if (webhook === null || cursor === null)
-        await this.#calls.run((api, aborted) => api.deleteWebhook({ drop_pending_updates: false }, aborted), {
-          signal,
-        });
+        await this.#calls.call("deleteWebhook", { drop_pending_updates: false }, { signal });
       const offset = cursor === null ? await this.#skipOld(signal) : Number(cursor);
       const reader = new IncomingReader(this.#host, this.#calls, this.#token, me);
       const queue = new UpdateQueue(this.#host, reader, offset, signal);
@@ -77,8 +75,9 @@ class TelegramAdapter extends Sender implements PlatformAdapter {
   /** The very first time: what was written to the bot before is nobody's business here. Resolves to where reading begins. */
   async #skipOld(signal: AbortSignal): Promise<number> {
     const ask = (offset: number) =>
-      this.#calls.run(
-        (api, aborted) => api.getUpdates({ offset, limit: 1, timeout: 0, allowed_updates: UPDATES }, aborted),
+      this.#calls.call<readonly Update[]>(
+        "getUpdates",
+        { offset, limit: 1, timeout: 0, allowed_updates: UPDATES },
         { signal },
       );
     const [last] = await ask(-1);
@@ -98,8 +97,9 @@ class TelegramAdapter extends Sender implements PlatformAdapter {
     while (!signal.aborted) {
       const timeout = queue.isBusy ? 0 : Math.max(1, Math.round(seconds("poll_timeout", POLL_SECONDS)));
       try {
-        const updates = await this.#calls.run(
-          (api, aborted) => api.getUpdates({ offset: queue.offset, timeout, allowed_updates: UPDATES }, aborted),
+        const updates = await this.#calls.call<readonly Update[]>(
+          "getUpdates",
+          { offset: queue.offset, timeout, allowed_updates: UPDATES },
           { seconds: timeout + SLACK_SECONDS, signal },
         );
         failures.conflict = failures.network = 0;
@@ -139,11 +139,8 @@ class TelegramAdapter extends Sender implements PlatformAdapter {
       },
     });
     this.listening = this.#listener.url;
-    await this.#calls.run(
-      (api, aborted) =>
-        api.setWebhook(url, { secret_token: secret, allowed_updates: UPDATES, drop_pending_updates: false }, aborted),
-      { signal },
-    );
+    const parameters = { url, secret_token: secret, allowed_updates: UPDATES, drop_pending_updates: false };
+    await this.#calls.call("setWebhook", parameters, { signal });
   }
 }
 

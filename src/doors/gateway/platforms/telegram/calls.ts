@@ -1,18 +1,26 @@
-// Calls of the Bot API: grammy over Node's plain HTTP client. grammy's own tells neither whether a request ever left nor the status of an
-// answer that is not JSON, and both decide whether a message may be sent again.
+// Calls of the Bot API over Node's plain HTTP client. What decides whether a message may be sent again is kept: whether a request ever left,
+// and the status of an answer, be it JSON or not.
+import { randomUUID } from "node:crypto";
+import { createReadStream } from "node:fs";
+import { stat } from "node:fs/promises";
 import type { Agent, IncomingMessage } from "node:http";
-import type { Readable } from "node:stream";
-import type { Api, ApiClientOptions } from "grammy";
+import { Readable } from "node:stream";
 import { joinSignals } from "../../../../kit/clock.ts";
 import { messageOf } from "../../../../kit/errors.ts";
 import { failureWords, httpFor, readBody } from "../../../../kit/http.ts";
-import { parseJson } from "../../../../kit/json.ts";
+import { asRecord, asText, parseJson } from "../../../../kit/json.ts";
 import type { AdapterHost, SendResult } from "../../contract.ts";
+import { keptConnections } from "../../web-calls.ts";
 import { addressesOf } from "./entry.ts";
 
+type Parameters = Readonly<Record<string, unknown>>;
+
 export interface Calls {
-  /** Runs calls within a limit of seconds; without one, that of the settings. Rejects with `CallError`. */
-  run<T>(work: (api: Api, signal: GrammySignal) => Promise<T>, options?: CallOptions): Promise<T>;
+  /**
+   * Calls a method within a limit of seconds; without one, that of the settings. Files are given as `Upload`, as a parameter or in a list of
+   * media. Rejects with `CallError`.
+   */
+  call<T>(method: string, parameters?: Parameters, options?: CallOptions): Promise<T>;
   close(): void;
 }
 
@@ -21,8 +29,15 @@ interface CallOptions {
   readonly signal?: AbortSignal;
 }
 
-/** What grammy declares in place of the platform's own. */
-type GrammySignal = Parameters<Api["getMe"]>[0];
+/** A file that is read while it is sent. */
+export class Upload {
+  readonly path: string;
+  readonly name: string;
+  constructor(path: string, name: string) {
+    this.path = path;
+    this.name = name.replace(/[\r\n";]/g, "_");
+  }
+}
 
 /** A call that did not work out. `status` 0: there was no answer. */
 export class CallError extends Error {
@@ -44,26 +59,15 @@ export class CallError extends Error {
 
 const SECONDS = 30;
 const MAX_BYTES = 16 * 1024 * 1024;
-/** Shorter than servers keep an idle connection: a request on one that is just being closed has an unknown end. */
-const IDLE_MS = 4000;
 
-export async function openCalls(host: AdapterHost, token: string): Promise<Calls> {
-  const { Api } = await host.package("grammy", () => import("grammy"));
+export function openCalls(host: AdapterHost, token: string): Calls {
   const { api: root } = addressesOf(host.option);
-  const { Agent } = httpFor(new URL(root));
-  const agent = new Agent({ keepAlive: true, timeout: IDLE_MS });
-  const options: ApiClientOptions = {
-    apiRoot: root,
-    // The limits here are on the clock of the gateway; grammy's own would only come in between.
-    timeoutSeconds: 3600,
-    // As much of `fetch` as grammy uses; its type is that of another package's.
-    fetch: fetchOver(agent) as unknown as NonNullable<ApiClientOptions["fetch"]>, // see the line above
-  };
-  const api = new Api(token, options);
+  const agent = keptConnections(root);
+  const server = new URL(root).host;
   const limit = Number(host.option("request_timeout", "TELEGRAM_REQUEST_TIMEOUT")) || SECONDS;
   const over = new AbortController();
   return {
-    async run(work, { seconds = limit, signal } = {}) {
+    async call<T>(method: string, parameters: Parameters = {}, { seconds = limit, signal }: CallOptions = {}) {
       const timeUp = new AbortController();
       const stop = joinSignals(timeUp.signal, over.signal, ...(signal ? [signal] : []));
       const done = new AbortController();
@@ -72,14 +76,14 @@ export async function openCalls(host: AdapterHost, token: string): Promise<Calls
         () => undefined, // the call was faster
       );
       try {
-        return await work(api, stop.signal as unknown as GrammySignal); // the same thing by another name
+        const url = new URL(`${root}/bot${token}/${method}`);
+        const content = await contentOf(parameters).catch((error: Error) => {
+          throw Object.assign(error, { left: false });
+        });
+        return (await post(url, content, { agent, signal: stop.signal })) as T; // as the Bot API documents the method
       } catch (error) {
-        throw asCallError(
-          error,
-          timeUp.signal.aborted ? `no answer within ${seconds} seconds` : null,
-          new URL(root).host,
-          token,
-        );
+        const late = timeUp.signal.aborted ? `no answer within ${seconds} seconds` : null;
+        throw withoutToken(error, late, server, token);
       } finally {
         done.abort();
         stop.release();
@@ -93,28 +97,14 @@ export async function openCalls(host: AdapterHost, token: string): Promise<Calls
   };
 }
 
-/** What grammy throws, in words without the token. */
-function asCallError(error: unknown, timedOut: string | null, server: string, token: string): CallError {
-  if (error instanceof CallError) return error;
+/** What failed, in words without the token. */
+function withoutToken(error: unknown, timedOut: string | null, server: string, token: string): CallError {
   const clean = (text: string) => text.replaceAll(token, "[token]");
-  if (isApiError(error)) {
-    const { error_code: status, description, parameters } = error;
-    const about = { retryAfter: parameters.retry_after, movedTo: parameters.migrate_to_chat_id };
-    return new CallError(clean(description), { status, left: true, ...about });
-  }
-  const inner = error instanceof Error && "error" in error ? error.error : error;
-  const left = !(inner instanceof Error && "left" in inner && inner.left === false);
-  const what = timedOut === null ? `${server} ${failureWords(inner)}` : `${server}: ${timedOut}`;
-  return new CallError(clean(what), { status: 0, left, cause: new Error(clean(messageOf(inner))) });
+  if (error instanceof CallError) return Object.assign(error, { message: clean(error.message) });
+  const left = !(error instanceof Error && "left" in error && error.left === false);
+  const what = timedOut === null ? `${server} ${failureWords(error)}` : `${server}: ${timedOut}`;
+  return new CallError(clean(what), { status: 0, left, cause: new Error(clean(messageOf(error))) });
 }
-
-interface ApiError {
-  readonly error_code: number;
-  readonly description: string;
-  readonly parameters: { readonly retry_after?: number; readonly migrate_to_chat_id?: number };
-}
-
-const isApiError = (error: unknown): error is Error & ApiError => error instanceof Error && "error_code" in error;
 
 type Failure = Extract<SendResult, { failed: string }>;
 
@@ -135,21 +125,68 @@ export function failureOf(error: unknown): Failure {
 
 // HTTP.
 
-interface Init {
-  readonly method: string;
-  readonly headers: Record<string, string>;
+interface Content {
+  readonly headers: Readonly<Record<string, string>>;
   readonly body: string | Readable;
-  readonly signal: Pick<AbortSignal, "aborted" | "addEventListener" | "removeEventListener">;
 }
 
-/** Errors say with `left` whether the request was on its way. No redirect is followed: the token is in the address. */
-function fetchOver(agent: Agent) {
-  return async (address: string, { method, headers, body, signal }: Init) => {
-    const url = new URL(address);
-    let left = false;
-    const answer = new Promise<IncomingMessage>((resolve, reject) => {
-      const size = typeof body === "string" ? { "content-length": String(Buffer.byteLength(body)) } : {};
-      const request = httpFor(url).request(url, { method, agent, headers: { ...headers, ...size } });
+/** Files go as a form whose other fields are JSON; what names them is `attach://`. */
+async function contentOf(parameters: Parameters): Promise<Content> {
+  const uploads: Upload[] = [];
+  const named = (_: string, value: unknown) =>
+    value instanceof Upload ? `attach://file${uploads.push(value) - 1}` : value;
+  const body = JSON.stringify(parameters, named);
+  if (uploads.length === 0)
+    return { headers: { ...JSON_TYPE, "content-length": String(Buffer.byteLength(body)) }, body };
+  const boundary = `----${randomUUID()}`;
+  const head = (fields: string) => `--${boundary}\r\ncontent-disposition: form-data; ${fields}\r\n`;
+  const fields = Object.entries(asRecord(parseJson(body))).map(([name, value]) => {
+    const text = typeof value === "string" ? value : JSON.stringify(value);
+    return `${head(`name="${name}"`)}\r\n${text}\r\n`;
+  });
+  const files = await Promise.all(
+    uploads.map(async ({ path, name }, at) => ({
+      path,
+      head: `${head(`name="file${at}"; filename="${name}"`)}content-type: application/octet-stream\r\n\r\n`,
+      size: (await stat(path)).size,
+    })),
+  );
+  const end = `--${boundary}--\r\n`;
+  const around = [...fields, ...files.map((file) => `${file.head}\r\n`), end];
+  const length = files.reduce((sum, { size }) => sum + size, Buffer.byteLength(around.join("")));
+  return {
+    headers: { "content-type": `multipart/form-data; boundary=${boundary}`, "content-length": String(length) },
+    body: Readable.from(pieces(fields, files, end)),
+  };
+}
+
+const JSON_TYPE = { "content-type": "application/json" };
+
+async function* pieces(
+  fields: readonly string[],
+  files: readonly { readonly path: string; readonly head: string; readonly size: number }[],
+  end: string,
+): AsyncGenerator<Buffer> {
+  yield Buffer.from(fields.join(""));
+  for (const { path, head, size } of files) {
+    yield Buffer.from(head);
+    // As long as was announced, also where it grew since.
+    if (size > 0) yield* createReadStream(path, { end: size - 1 });
+    yield Buffer.from("\r\n");
+  }
+  yield Buffer.from(end);
+}
+
+/** Resolves to the result. Errors say with `left` whether the request was on its way. No redirect is followed: the token is in the address. */
+async function post(
+  url: URL,
+  { headers, body }: Content,
+  { agent, signal }: { readonly agent: Agent; readonly signal: AbortSignal },
+): Promise<unknown> {
+  let left = false;
+  try {
+    const incoming = await new Promise<IncomingMessage>((resolve, reject) => {
+      const request = httpFor(url).request(url, { method: "POST", agent, headers });
       const stop = () => request.destroy(new Error("stopped"));
       signal.addEventListener("abort", stop);
       request.once("close", () => signal.removeEventListener("abort", stop));
@@ -165,22 +202,24 @@ function fetchOver(agent: Agent) {
       else if (typeof body === "string") request.end(body);
       else body.on("error", (error) => request.destroy(error)).pipe(request);
     });
-    try {
-      const incoming = await answer;
-      const parts: Buffer[] = [];
-      for await (const part of readBody(incoming, MAX_BYTES)) parts.push(part);
-      const text = Buffer.concat(parts).toString("utf8");
-      return { json: async () => answerIn(text, incoming) };
-    } catch (error) {
-      throw Object.assign(error instanceof Error ? error : new Error(String(error)), { left });
-    }
-  };
+    const parts = await Array.fromAsync(readBody(incoming, MAX_BYTES));
+    return resultIn(Buffer.concat(parts).toString("utf8"), incoming);
+  } catch (error) {
+    if (error instanceof CallError) throw error;
+    throw Object.assign(error instanceof Error ? error : new Error(String(error)), { left });
+  }
 }
 
 /** Something between us and the Bot API answers in its own words. */
-function answerIn(text: string, { statusCode: status = 0, statusMessage }: IncomingMessage): unknown {
-  const json = parseJson(text);
-  if (typeof json === "object" && json !== null && "ok" in json) return json;
-  if (status < 300) throw Object.assign(new Error("the answer is not JSON"), { left: true });
-  return { ok: false, error_code: status, description: `${status} ${statusMessage ?? ""}`.trim() };
+function resultIn(text: string, { statusCode: status = 0, statusMessage }: IncomingMessage): unknown {
+  const { ok, result, error_code: code, description, parameters } = asRecord(parseJson(text));
+  if (ok === true) return result;
+  if (ok === undefined && status < 300) throw new Error("the answer is not JSON");
+  if (ok === undefined) throw new CallError(`${status} ${statusMessage ?? ""}`.trim(), { status, left: true });
+  const { retry_after: wait, migrate_to_chat_id: movedTo } = asRecord(parameters);
+  throw new CallError(asText(description) || `refused (${Number(code) || status})`, {
+    ...{ status: Number(code) || status, left: true },
+    ...(typeof wait === "number" ? { retryAfter: wait } : {}),
+    ...(typeof movedTo === "number" ? { movedTo } : {}),
+  });
 }

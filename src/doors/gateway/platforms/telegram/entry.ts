@@ -39,7 +39,6 @@ export const entry: PlatformEntry = {
       " ",
     ),
   ],
-  packages: { grammy: "1.46.0" },
   format: toMarkdownV2,
   check: problemOf,
   verify: ({ option }) =>

@@ -1,6 +1,5 @@
 // Updates of Telegram in the words of every platform: who wrote what where, whether it is meant for us, and what came with it.
 import { createReadStream } from "node:fs";
-import type { CallbackQuery, Message, MessageEntity, MessageOrigin, Sticker, Update } from "grammy/types";
 import { messageOf } from "../../../../kit/errors.ts";
 import type { ChatSource } from "../../chat.ts";
 import type { AdapterHost, ButtonPress, ChatMessage, ReceivedFile } from "../../contract.ts";
@@ -8,6 +7,7 @@ import { channelSettings, isForUs, isYes, listIn } from "../../groups.ts";
 import type { Calls } from "./calls.ts";
 import { addressesOf } from "./entry.ts";
 import { GENERAL, parsePress } from "./sending.ts";
+import type { CallbackQuery, Message, MessageEntity, MessageOrigin, Sticker, Update } from "./shapes.ts";
 
 interface Me {
   readonly id: number;
@@ -157,11 +157,9 @@ export class IncomingReader {
       isAnswered = true;
       const said = text === "" ? {} : { text: [...text].slice(0, 200).join("") };
       // After a while Telegram no longer knows the press; nobody waits for it then.
-      await this.#calls
-        .run((api, signal) => api.answerCallbackQuery(id, said, signal))
-        .catch((error) => {
-          this.#host.log.debug("a press of a button could not be answered", error);
-        });
+      await this.#calls.call("answerCallbackQuery", { callback_query_id: id, ...said }).catch((error) => {
+        this.#host.log.debug("a press of a button could not be answered", error);
+      });
     };
     const { message_id: messageId } = message ?? {};
     const place = message
@@ -191,7 +189,9 @@ export class IncomingReader {
     if (size !== undefined && size > maxBytes)
       return because(`Telegram gives bots files up to ${formatBytes(maxBytes)}`);
     try {
-      const { file_path: path } = await this.#calls.run((api, signal) => api.getFile(id, signal));
+      const { file_path: path } = await this.#calls.call<{ readonly file_path?: string }>("getFile", {
+        file_id: id,
+      });
       if (path === undefined) return because("Telegram does not hand it out");
       if (path.startsWith("/")) {
         if (!isOwn || !isYes(option("local_mode", "TELEGRAM_LOCAL_MODE"), false))

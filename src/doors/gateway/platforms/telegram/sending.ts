@@ -1,7 +1,6 @@
 // What goes out: texts, edits, files, questions with buttons, and the menu of commands.
 import { stat } from "node:fs/promises";
 import { extname } from "node:path";
-import type { Api } from "grammy";
 import type {
   AdapterHost,
   ChatTarget,
@@ -13,7 +12,7 @@ import type {
 } from "../../contract.ts";
 import { isYes } from "../../groups.ts";
 import { splitMessage } from "../../split.ts";
-import { CallError, type Calls, failureOf } from "./calls.ts";
+import { CallError, type Calls, failureOf, Upload } from "./calls.ts";
 import { addressesOf } from "./entry.ts";
 import { toMarkdownV2 } from "./markdown.ts";
 
@@ -37,9 +36,12 @@ type Sending = Pick<
   PlatformAdapter,
   "send" | "edit" | "remove" | "sendFile" | "sendAlbum" | "ask" | "closeQuestion" | "typing" | "mark" | "setCommands"
 >;
-type Other = NonNullable<Parameters<Api["sendMessage"]>[2]>;
-type Signal = Parameters<Api["getMe"]>[0];
-type Sent = (api: Api, chat: string, signal: Signal) => Promise<{ readonly message_id: number } | true>;
+type Other = Readonly<Record<string, unknown>>;
+/** A method and its parameters, but for the chat. */
+type Sent = readonly [method: string, parameters: Other];
+interface Arrived {
+  readonly message_id: number;
+}
 
 export class Sender implements Sending {
   readonly #host: AdapterHost;
@@ -62,10 +64,9 @@ export class Sender implements Sending {
     options: SendOptions & { final: boolean },
   ): Promise<SendResult> {
     const { body, mode } = written(text, !options.final || options.plain === true);
-    const sent: Sent = (api, chat, signal) =>
-      api.editMessageText(chat, Number(messageId), body, { ...mode, ...this.#previews() }, signal);
+    const about = { message_id: Number(messageId), text: body, ...mode, ...this.#previews() };
     for (let tries = 1; ; tries++) {
-      const result = await this.#attempt(target, sent);
+      const result = await this.#attempt(target, ["editMessageText", about]);
       if (!("failed" in result)) return { messageId };
       if (/message is not modified/i.test(result.error)) return { messageId };
       const { failed, retryAfter = 0 } = result;
@@ -75,9 +76,7 @@ export class Sender implements Sending {
   }
 
   async remove(target: ChatTarget, messageId: string): Promise<void> {
-    const result = await this.#attempt(target, (api, chat, signal) =>
-      api.deleteMessage(chat, Number(messageId), signal),
-    );
+    const result = await this.#attempt(target, ["deleteMessage", { message_id: Number(messageId) }]);
     if ("failed" in result) this.#host.log.debug(`a message was not deleted: ${result.error}`);
   }
 
@@ -107,12 +106,8 @@ export class Sender implements Sending {
     );
     const arePhotos = files.every((file, at) => sizes[at] != null && wayOf(file, sizes[at]) === "photo");
     if (!arePhotos) return this.#oneByOne(target, files, options);
-    const { InputFile } = await this.#host.package("grammy", () => import("grammy"));
-    const sent: Sent = async (api, chat, signal) => {
-      const media = files.map(({ path, name }) => ({ type: "photo" as const, media: new InputFile(path, name) }));
-      const [first] = await api.sendMediaGroup(chat, media, this.#place(target, options), signal);
-      return first ?? true;
-    };
+    const media = files.map(({ path, name }) => ({ type: "photo", media: new Upload(path, name) }));
+    const sent: Sent = ["sendMediaGroup", { media, ...this.#place(target, options) }];
     const result = await this.#attempt(target, sent, UPLOAD_SECONDS);
     const isUnfit = "failed" in result && /photo_|image_process|wrong (?:type|file)/i.test(result.error);
     return isUnfit ? this.#oneByOne(target, files, options) : result;
@@ -129,30 +124,13 @@ export class Sender implements Sending {
   }
 
   async #upload(way: Way, target: ChatTarget, file: OutgoingFile, options: SendOptions): Promise<SendResult> {
-    const { InputFile } = await this.#host.package("grammy", () => import("grammy"));
     const caption = file.caption ? written(file.caption, options.plain === true) : null;
     const fits = caption !== null && caption.body.length <= MAX_CAPTION;
     const other = {
       ...this.#place(target, options),
       ...(fits ? { caption: caption.body, ...caption.mode } : {}),
     };
-    const sent: Sent = (api, chat, signal) => {
-      const upload = new InputFile(file.path, file.name.replace(/[\r\n";]/g, "_"));
-      switch (way) {
-        case "photo":
-          return api.sendPhoto(chat, upload, other, signal);
-        case "animation":
-          return api.sendAnimation(chat, upload, other, signal);
-        case "video":
-          return api.sendVideo(chat, upload, other, signal);
-        case "audio":
-          return api.sendAudio(chat, upload, other, signal);
-        case "voice":
-          return api.sendVoice(chat, upload, other, signal);
-        case "document":
-          return api.sendDocument(chat, upload, other, signal);
-      }
-    };
+    const sent: Sent = [METHODS[way], { [way]: new Upload(file.path, file.name), ...other }];
     const result = await this.#attempt(target, sent, UPLOAD_SECONDS);
     if ("failed" in result || !file.caption || fits) return result;
     const below = { ...target, ...(result.messageId ? { replyTo: result.messageId } : {}) };
@@ -192,7 +170,7 @@ export class Sender implements Sending {
   async typing({ chatId, threadId }: ChatTarget): Promise<void> {
     const other = threadId === undefined || threadId === GENERAL ? {} : { message_thread_id: Number(threadId) };
     await this.#calls
-      .run((api, signal) => api.sendChatAction(chatId, "typing", other, signal), { seconds: TYPING_SECONDS })
+      .call("sendChatAction", { chat_id: chatId, action: "typing", ...other }, { seconds: TYPING_SECONDS })
       .catch((error) => this.#host.log.debug("typing was not shown", error));
   }
 
@@ -200,8 +178,9 @@ export class Sender implements Sending {
   async mark({ chatId }: ChatTarget, messageId: string, state: "working" | "done" | "failed"): Promise<void> {
     if (!isYes(this.#host.option("reactions", "TELEGRAM_REACTIONS"), false)) return;
     const emoji = ({ working: "👀", done: "👍", failed: "👎" } as const)[state];
+    const reaction = [{ type: "emoji", emoji }];
     await this.#calls
-      .run((api, signal) => api.setMessageReaction(chatId, Number(messageId), [{ type: "emoji", emoji }], {}, signal))
+      .call("setMessageReaction", { chat_id: chatId, message_id: Number(messageId), reaction })
       .catch((error) => this.#host.log.debug("a reaction was not set", error));
   }
 
@@ -210,27 +189,27 @@ export class Sender implements Sending {
     const { shown, hidden } = menuOf(commands);
     if (shown.length === 0) return;
     for (const type of ["default", "all_private_chats", "all_group_chats"] as const)
-      await this.#calls.run((api, signal) => api.setMyCommands(shown, { scope: { type } }, signal));
+      await this.#calls.call("setMyCommands", { commands: shown, scope: { type } });
     if (hidden > 0) this.#host.log.info(`${hidden} commands are not in the menu; /commands lists them`);
   }
 
   async #sendText(target: ChatTarget, text: string, options: SendOptions, extra: Other): Promise<SendResult> {
     const { body, mode } = written(text, options.plain === true);
     const other: Other = { ...this.#place(target, options), ...this.#previews(), ...mode, ...extra };
-    return this.#attempt(target, (api, chat, signal) => api.sendMessage(chat, body, other, signal));
+    return this.#attempt(target, ["sendMessage", { text: body, ...other }]);
   }
 
-  async #attempt(target: ChatTarget, sent: Sent, seconds?: number): Promise<SendResult> {
+  async #attempt(target: ChatTarget, [method, parameters]: Sent, seconds?: number): Promise<SendResult> {
     const limit = seconds === undefined ? {} : { seconds };
+    const call = (chat: string | number) =>
+      this.#calls.call<Arrived | readonly Arrived[] | true>(method, { chat_id: chat, ...parameters }, limit);
     try {
-      return answered(await this.#calls.run((api, signal) => sent(api, target.chatId, signal), limit));
+      return answered(await call(target.chatId));
     } catch (error) {
       const movedTo = error instanceof CallError ? error.movedTo : undefined;
       if (movedTo === undefined) return failureOf(error);
       // The group has become a supergroup, under another id.
-      return this.#calls
-        .run((api, signal) => sent(api, String(movedTo), signal), limit)
-        .then(answered, (again: unknown) => failureOf(again));
+      return call(movedTo).then(answered, (again: unknown) => failureOf(again));
     }
   }
 
@@ -251,9 +230,11 @@ export class Sender implements Sending {
   }
 }
 
-const answered = (sent: { readonly message_id: number } | true): SendResult => ({
-  messageId: sent === true ? null : String(sent.message_id),
-});
+/** Of an album the first message. */
+function answered(sent: Arrived | readonly Arrived[] | true): SendResult {
+  const first = [sent].flat()[0];
+  return { messageId: typeof first === "object" ? String(first.message_id) : null };
+}
 
 function written(
   text: string,
@@ -269,7 +250,12 @@ const inParts = (text: string) => splitMessage(text, { max: MAX_TEXT, format: to
 
 // Files.
 
-type Way = "photo" | "animation" | "video" | "audio" | "voice" | "document";
+/** By the parameter that takes the file. */
+const METHODS = {
+  ...{ photo: "sendPhoto", animation: "sendAnimation", video: "sendVideo" },
+  ...{ audio: "sendAudio", voice: "sendVoice", document: "sendDocument" },
+} as const;
+type Way = keyof typeof METHODS;
 
 /** What Telegram shows as something else than a file to save. */
 function wayOf({ kind, path }: OutgoingFile, size: number): Way {
