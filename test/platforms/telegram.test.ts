@@ -1,4 +1,4 @@
-// Telegram through the real gateway: grammy talks to a Bot API on loopback, which judges every call by the vendor's tables.
+// Telegram through the real gateway: it talks to a Bot API on loopback, which judges every call by the vendor's tables.
 import assert from "node:assert/strict";
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { after, afterEach, before, describe, test } from "node:test";

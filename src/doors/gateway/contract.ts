@@ -240,7 +240,7 @@ export interface AdapterHost {
     },
   ): Promise<ReceivedFile>;
   /**
-   * A package of the entry's list: `host.package("grammy", () => import("grammy"))`. Where it is not beside the program it comes from the
+   * A package of the entry's list: `host.package("imapflow", () => import("imapflow"))`. Where it is not beside the program it comes from the
    * home, where `hermes gateway setup` installs it; rejects with a `PlatformError` that says so when it is in neither.
    */
   package<T>(name: string, load: () => Promise<T>): Promise<T>;

@@ -114,20 +114,25 @@ export class RateLimits {
     const now = this.#clock.now();
     const number = (name: string) => Number(headers.get(name) ?? Number.NaN);
     const name = headers.get("x-ratelimit-bucket");
-    if (name !== undefined && this.#names.get(route) !== name) {
-      this.#names.set(route, name);
-      const key = `${name} ${about}`;
-      if (!this.#buckets.has(key)) this.#buckets.set(key, bucket);
-    }
+    const shared = name === undefined ? bucket : this.#named(name, route, about, bucket);
     const [left, seconds] = [number("x-ratelimit-remaining"), number("x-ratelimit-reset-after")];
-    if (left >= 0) bucket.left = left;
-    if (seconds >= 0) bucket.until = now + seconds * SECOND;
+    const known = { ...(left >= 0 && { left }), ...(seconds >= 0 && { until: now + seconds * SECOND }) };
+    for (const one of [bucket, shared]) Object.assign(one, known);
     if (status !== 429) return null;
     const { retry_after: said, global: isGlobal } = asRecord(json);
     const wait = Math.max(1, (typeof said === "number" ? said : (retryAfter(headers, now) ?? 1)) * SECOND);
     if (isGlobal === true || headers.get("x-ratelimit-global") === "true") this.#closedUntil = now + wait;
-    else Object.assign(bucket, { left: 0, until: now + wait });
+    else for (const one of [bucket, shared]) Object.assign(one, { left: 0, until: now + wait });
     return wait;
+  }
+
+  /** From here on the routes of this name go through one bucket. */
+  #named(name: string, route: string, about: string, bucket: Bucket): Bucket {
+    this.#names.set(route, name);
+    const key = `${name} ${about}`;
+    const known = this.#buckets.get(key) ?? bucket;
+    this.#buckets.set(key, known);
+    return known;
   }
 }
 

@@ -30,7 +30,7 @@ export class RequestError extends Error {
 
 type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
-export interface RestRequest {
+interface RestRequest {
   readonly query?: Readonly<Record<string, string | number>>;
   readonly body?: object;
   readonly files?: readonly FilePart[] | undefined;
