@@ -1,6 +1,6 @@
 // What the Bot API says, as far as it is read here.
 
-export interface Person {
+interface Person {
   readonly id: number;
   readonly is_bot: boolean;
   readonly first_name?: string;
