@@ -1,8 +1,11 @@
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { chmod, mkdir, readdir, readFile, stat, truncate, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { cachedDataVersionTag } from "node:v8";
 import { type TempTree, tempTree } from "../../test/support/temp-tree.ts";
+import { restAwhile } from "../kit/memory.ts";
 import { keptCodeFile, scriptLoader } from "./script-loader.ts";
 
 const asFunction = (text: string) => `(function(exports,require,module,__filename,__dirname){${text}\n})`;
@@ -74,6 +77,38 @@ test("a file that joins later is kept with the others", async (t) => {
     ({ name }: { name: string }) => name,
   );
   assert.deepEqual(names.sort(), ["main.cjs", "other.cjs", "part.cjs"]);
+});
+
+test("code that another run has kept meanwhile is found, and stays", async (t) => {
+  const tree = await build(t);
+  for (const name of ["one.cjs", "two.cjs"]) await writeFile(tree.at(name), asFunction("exports.it = () => 1;"));
+  const before = scriptLoader(tree.root, tree.kept);
+  before.load("main.cjs");
+  before.keep();
+  const [first, second] = [scriptLoader(tree.root, tree.kept), scriptLoader(tree.root, tree.kept)];
+  first.load("main.cjs");
+  second.load("main.cjs");
+  first.load("one.cjs");
+  first.keep();
+  second.load("two.cjs");
+  second.keep();
+  const { ino } = await stat(tree.kept);
+  const third = scriptLoader(tree.root, tree.kept);
+  for (const name of ["main.cjs", "one.cjs", "two.cjs"]) third.load(name);
+  third.keep();
+  assert.equal((await stat(tree.kept)).ino, ino, "all of it was accepted");
+});
+
+test("what a process has kept after it rested is accepted by one that has just begun", async (t) => {
+  const tree = await build(t);
+  const loader = scriptLoader(tree.root, tree.kept);
+  loader.load("main.cjs");
+  await restAwhile();
+  loader.keep();
+  // V8 compares this number before it takes code.
+  const fresh = execFileSync(process.execPath, ["-p", "v8.cachedDataVersionTag()"], { encoding: "utf8" });
+  assert.equal(cachedDataVersionTag(), Number(fresh));
+  await stat(tree.kept);
 });
 
 const unusable: Record<string, (file: string) => Promise<void>> = {

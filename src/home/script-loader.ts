@@ -18,6 +18,7 @@ import {
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { constants, Script } from "node:vm";
+import { undoFlagsOfRests } from "../kit/memory.ts";
 
 /** Old builds leave their code behind; this many files are kept, the newest. */
 const MOST_FILES = 8;
@@ -72,6 +73,7 @@ export function scriptLoader(folder: string, keptFile: string | null): ScriptLoa
       if (keptFile === null || !isNew) return;
       const codes = new Map<string, Buffer>();
       try {
+        undoFlagsOfRests();
         for (const name of kept?.names() ?? []) {
           const code = kept?.codeOf(name);
           if (code) codes.set(name, code);
@@ -88,27 +90,27 @@ export function scriptLoader(folder: string, keptFile: string | null): ScriptLoa
 /** What an earlier run left, read when it is needed: most runs load a part of what all of them together have loaded. */
 class KeptCode {
   readonly #file: string;
-  readonly #places = new Map<string, { readonly at: number; readonly length: number }>();
+  #places = new Map<string, { readonly at: number; readonly length: number }>();
+  /** Which file the places are of. */
+  #identity = "";
 
   constructor(file: string) {
     this.#file = file;
-    let at = HEAD_BYTES;
-    for (const { name, length } of parseHead(this.#read(0, HEAD_BYTES))) {
-      this.#places.set(name, { at, length });
-      at += length;
-    }
   }
 
-  names(): Iterable<string> {
-    return this.#places.keys();
+  names(): readonly string[] {
+    return this.#read(() => [...this.#places.keys()]) ?? [];
   }
 
   codeOf(name: string): Buffer | undefined {
-    const place = this.#places.get(name);
-    return place && this.#read(place.at, place.length);
+    return this.#read((opened) => {
+      const place = this.#places.get(name);
+      return place && readPart(opened, place.at, place.length);
+    });
   }
 
-  #read(at: number, length: number): Buffer | undefined {
+  /** Another process may have put its own in place of the file meanwhile. */
+  #read<T>(work: (opened: number) => T): T | undefined {
     let opened: number;
     try {
       opened = openSync(this.#file, "r");
@@ -116,14 +118,32 @@ class KeptCode {
       return undefined;
     }
     try {
-      const { uid, mode } = fstatSync(opened);
+      const { uid, mode, ino, mtimeMs } = fstatSync(opened);
       if (process.getuid && (uid !== process.getuid() || (mode & 0o022) !== 0)) return undefined;
-      const bytes = Buffer.allocUnsafeSlow(length);
-      return readSync(opened, bytes, 0, length, at) === length ? bytes : undefined;
+      if (this.#identity !== `${ino} ${mtimeMs}`) {
+        this.#identity = `${ino} ${mtimeMs}`;
+        this.#places = placesIn(opened);
+      }
+      return work(opened);
     } finally {
       closeSync(opened);
     }
   }
+}
+
+function readPart(opened: number, at: number, length: number): Buffer | undefined {
+  const bytes = Buffer.allocUnsafeSlow(length);
+  return readSync(opened, bytes, 0, length, at) === length ? bytes : undefined;
+}
+
+function placesIn(opened: number): Map<string, { readonly at: number; readonly length: number }> {
+  let at = HEAD_BYTES;
+  return new Map(
+    parseHead(readPart(opened, 0, HEAD_BYTES)).map(({ name, length }) => {
+      at += length;
+      return [name, { at: at - length, length }];
+    }),
+  );
 }
 
 interface HeadRow {

@@ -55,11 +55,18 @@ export async function restAwhile(): Promise<void> {
   kept = used();
 }
 
+const GROWTH = "--semi-space-growth-factor";
+
+/** To V8's own value: it accepts compiled code only from a process with the flags of the one that asks, and none begins with those of a rest. */
+export function undoFlagsOfRests(): void {
+  process.getBuiltinModule("node:v8").setFlagsFromString(`${GROWTH}=2`);
+}
+
 /** The function exists in contexts that are made while the flag is set. */
 function collector(): Collect {
   const { setFlagsFromString } = process.getBuiltinModule("node:v8");
   // New objects that live are few: room for more of them would be taken and never given back.
-  setFlagsFromString("--semi-space-growth-factor=1");
+  setFlagsFromString(`${GROWTH}=1`);
   setFlagsFromString("--expose-gc");
   const found = process.getBuiltinModule("node:vm").runInNewContext("gc") as Collect; // documented in V8's own flags
   setFlagsFromString("--no-expose-gc");
