@@ -41,6 +41,7 @@ export class MatrixServer {
   #position = 0;
   #next = 0;
   #changed = Promise.withResolvers<void>();
+  #isOver = false;
   #web: WebServer | null = null;
   /** Tokens from before this position are unknown, as after a restored database. */
   oldestToken = 0;
@@ -68,6 +69,7 @@ export class MatrixServer {
   }
 
   close(): Promise<void> {
+    this.#isOver = true;
     this.#changed.resolve();
     return this.web.close();
   }
@@ -231,7 +233,7 @@ export class MatrixServer {
     if (Number.isNaN(from) || (from !== null && from < this.oldestToken))
       return refused(400, "M_INVALID_PARAM", "Invalid stream token");
     const until = Date.now() + Number(query.get("timeout") ?? 0);
-    while (from !== null && this.#position === from && Date.now() < until)
+    while (!this.#isOver && from !== null && this.#position === from && Date.now() < until)
       await Promise.race([this.#changed.promise, sleep(Math.max(1, until - Date.now()), null, { ref: false })]);
     const limit = filter.room?.timeline?.limit ?? 10;
     const types: readonly string[] | undefined = filter.room?.timeline?.types;
