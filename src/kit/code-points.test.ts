@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { unicodeText } from "../../test/support/unicode-text.ts";
 import { countCodePoints, headUnits, sliceCodePoints, tailUnits, truncateCodePoints } from "./code-points.ts";
 
-const anyText = fc.string({ unit: "binary", maxLength: 30 });
+const anyText = unicodeText({ maxLength: 30 });
 const at = fc.integer({ min: -35, max: 35 });
 
 test("counting and slicing agree with the array of code points", () => {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { unicodeText } from "../../test/support/unicode-text.ts";
 import { fromDoubleUnderscores, toolName } from "./settings.ts";
 
 const cases: readonly [server: string, tool: string, name: string][] = [
@@ -16,7 +17,7 @@ for (const [server, tool, name] of cases) {
 
 test("every name fits what providers take, and long names that differ stay different", () => {
   fc.assert(
-    fc.property(fc.string({ unit: "binary" }), fc.string({ unit: "binary" }), (server, tool) => {
+    fc.property(unicodeText(), unicodeText(), (server, tool) => {
       assert.match(toolName(server, tool), /^[A-Za-z0-9_]{1,64}$/);
     }),
   );

@@ -5,6 +5,7 @@ import { type TestContext, test } from "node:test";
 import fc from "fast-check";
 import { providerContext, SESSION } from "../../../test/support/memory-provider.ts";
 import { tempHome } from "../../../test/support/temp-home.ts";
+import { unicodeText } from "../../../test/support/unicode-text.ts";
 import { countCodePoints } from "../../kit/code-points.ts";
 import type { MemoryProvider } from "./contract.ts";
 import { localProvider } from "./local.ts";
@@ -140,7 +141,7 @@ test("no question, however odd, breaks a recall or a search", async (t) => {
   await say(provider, "old", 'anything 港口 \u0000 "quoted" AND (odd)');
   const other = await open("new");
   await fc.assert(
-    fc.asyncProperty(fc.string({ unit: "binary", maxLength: 60 }), async (text) => {
+    fc.asyncProperty(unicodeText({ maxLength: 60 }), async (text) => {
       await recall(other, text);
       call(other, "recall_search", { query: text || "x" });
     }),

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { unicodeText } from "../../../test/support/unicode-text.ts";
 import { makeSnippet } from "./snippet.ts";
 
 test("a short text is shown whole with its hits marked, whatever their case", () => {
@@ -17,7 +18,7 @@ test("a long text is cut to 120 characters from 40 before the hit", () => {
 
 test("a snippet never cuts a character in half", () => {
   fc.assert(
-    fc.property(fc.string({ unit: "binary" }), fc.string({ unit: "binary" }), (before, after) => {
+    fc.property(unicodeText(), unicodeText(), (before, after) => {
       assert.ok(makeSnippet(`${before.repeat(20)}𠀀针${after.repeat(20)}`, ["针"]).isWellFormed());
     }),
   );

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { MarkdownRefused, parseMarkdownV2 } from "../../../../../test/support/platforms/telegram-markdown.ts";
+import { unicodeText } from "../../../../../test/support/unicode-text.ts";
 import { splitMessage } from "../../split.ts";
 import { toMarkdownV2 } from "./markdown.ts";
 
@@ -101,7 +102,7 @@ const marks = [
 ];
 const words = fc.constantFrom("alpha", "beta", "Gamma", "0", "é", "漢字", "👩‍💻", "\u00a0", "\u200b");
 const markdown = fc
-  .array(fc.oneof(fc.constantFrom(...marks), words, fc.string({ unit: "binary", maxLength: 4 })), { maxLength: 40 })
+  .array(fc.oneof(fc.constantFrom(...marks), words, unicodeText({ maxLength: 4 })), { maxLength: 40 })
   .map((pieces) => pieces.join(""));
 
 test("whatever the text, Telegram parses what it is sent", () => {
