@@ -68,10 +68,14 @@ export function repeatWords({ repeat: { times, completed } }: Pick<Job, "repeat"
 
 // Reading a record that any version may have written.
 
+/** It is part of names of files and sessions. */
+const ID = /^[\w-]{1,64}$/;
+const MOST_MINUTES = 10 * 365 * 1440;
+
 function asJob(row: Json): Job | null {
   const id = asText(row.id);
   const schedule = asSchedule(row.schedule, asText(row.schedule_display));
-  if (id === "" || schedule === null) return null;
+  if (!ID.test(id) || schedule === null) return null;
   const given = namesOf(row.skills);
   const skills = [...new Set(given.length > 0 ? given : namesOf(row.skill))];
   const { times, completed } = asRecord(row.repeat);
@@ -111,12 +115,18 @@ export const nameFor = ({ prompt, skills, script }: { prompt: string; skills: re
   [...lineOf(prompt)].slice(0, 50).join("").trim() || skills[0] || script || "cron job";
 
 /** Names are in lists, logs and messages, where nothing in them may look like a line of ours or drive a terminal. */
-export const lineOf = (text: string) => withoutControls(text).replace(/\s+/g, " ").trim();
+export const lineOf = (text: string) =>
+  [...withoutControls(text.slice(0, 1000)).replace(/\s+/g, " ").trim()].slice(0, 200).join("");
 
 const textOrNull = (value: unknown) => (typeof value === "string" && value.trim() !== "" ? value : null);
 const numberOrNull = (value: unknown) => (typeof value === "number" && value >= 0 ? value : null);
 const countOrNull = (value: unknown) => (Number.isInteger(value) && Number(value) > 0 ? Number(value) : null);
-const timeOrNull = (value: unknown) => (Number.isNaN(Date.parse(asText(value))) ? null : asText(value));
+const LAST_TIME = Date.UTC(9999, 0);
+
+function timeOrNull(value: unknown): string | null {
+  const at = Date.parse(asText(value));
+  return at >= 0 && at < LAST_TIME ? asText(value) : null;
+}
 
 function namesOf(value: unknown): readonly string[] {
   const list = typeof value === "string" ? [value] : asList(value);
@@ -136,7 +146,7 @@ function asOrigin(value: unknown): JobOrigin | null {
 function asSchedule(value: unknown, display: string): Schedule | null {
   const row = asRecord(value);
   const shown = asText(row.display) || display;
-  if (row.kind === "interval" && typeof row.minutes === "number" && row.minutes > 0)
+  if (row.kind === "interval" && typeof row.minutes === "number" && row.minutes >= 1 && row.minutes <= MOST_MINUTES)
     return { kind: "interval", minutes: row.minutes, display: shown || `every ${row.minutes}m` };
   if (row.kind === "once" && timeOrNull(row.run_at) !== null)
     return { kind: "once", run_at: asText(row.run_at), display: shown || `once at ${asText(row.run_at)}` };
@@ -175,13 +185,25 @@ export class JobFile {
   }
 
   async read(): Promise<readonly Job[]> {
-    return jobsOf(await this.#rows());
+    return jobsOf(await this.#rows()).jobs;
   }
 
-  /** Files that could not be read and wait to be repaired. */
-  async keptAside(): Promise<readonly string[]> {
-    const names = await readdir(dirname(this.#path)).catch(() => []); // no folder, no files
-    return names.filter((name) => name.startsWith("jobs.json.corrupt-")).map((name) => join(dirname(this.#path), name));
+  /** What waits to be repaired: files that could not be read, and rows that are no jobs. */
+  async damage(): Promise<readonly string[]> {
+    const folder = dirname(this.#path);
+    const names = await readdir(folder).catch(() => []); // no folder, no files
+    const { strangers } = jobsOf(await this.#rows());
+    return [
+      ...names
+        .filter((name) => name.startsWith("jobs.json.corrupt-"))
+        .map(
+          (name) => `${join(folder, name)} could not be read; repair it and move it back to jobs.json, or delete it`,
+        ),
+      ...strangers.map(
+        (row) =>
+          `"${lineOf(asText(row.name) || asText(row.id)) || "a row"}" in ${this.#path} is not a job: ${wrongWith(row)}`,
+      ),
+    ];
   }
 
   /** Jobs are taken from and put into the list; what `work` resolves to is handed on. Nothing is written where nothing changed. */
@@ -189,7 +211,7 @@ export class JobFile {
     const { paths, clock } = this.#options;
     return withLock(paths.at("cron", ".jobs.lock"), async () => {
       const rows = await this.#rows();
-      const before = jobsOf(rows);
+      const { jobs: before } = jobsOf(rows);
       const jobs = [...before];
       const value = await work(jobs);
       if (jobs.length !== before.length || jobs.some((job, at) => job !== before[at]))
@@ -199,8 +221,8 @@ export class JobFile {
   }
 
   async #write(rows: readonly Json[], jobs: readonly Job[], now: number): Promise<void> {
-    const known = new Map(rows.map((row) => [asText(row.id), row]));
-    const strangers = rows.filter((row) => asJob(row) === null);
+    const known = new Map(rows.toReversed().map((row) => [asText(row.id), row]));
+    const { strangers } = jobsOf(rows);
     const kept = jobs.map((job) => {
       const row: Record<string, unknown> = { ...known.get(job.id), ...job };
       for (const name of NOT_OURS) if (name in row) row[name] = null;
@@ -249,7 +271,22 @@ function rowsOf(value: unknown): readonly Json[] | null {
   return Array.isArray(list) ? list.filter(isRecord) : null;
 }
 
-const jobsOf = (rows: readonly Json[]) => rows.flatMap((row) => asJob(row) ?? []);
+/** Of two rows with one id the first is the job. */
+function jobsOf(rows: readonly Json[]): { readonly jobs: readonly Job[]; readonly strangers: readonly Json[] } {
+  const jobs = new Map<string, Job>();
+  const strangers: Json[] = [];
+  for (const row of rows) {
+    const job = asJob(row);
+    if (job === null || jobs.has(job.id)) strangers.push(row);
+    else jobs.set(job.id, job);
+  }
+  return { jobs: [...jobs.values()], strangers };
+}
+
+function wrongWith(row: Json): string {
+  if (!ID.test(asText(row.id))) return "its id must be letters, digits, '_' and '-'";
+  return asSchedule(row.schedule, "") === null ? "its schedule cannot be read" : "another job has its id";
+}
 
 // Finding one.
 

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { readdir, readFile } from "node:fs/promises";
 import { type TestContext, test } from "node:test";
+import fc from "fast-check";
+import { processOf, worldOf } from "../../test/support/cron-world.ts";
 import { manualClock, memoryStore } from "../../test/support/session-store.ts";
 import { tempHome } from "../../test/support/temp-home.ts";
 import { openHome } from "../home/open.ts";
@@ -163,7 +165,7 @@ test("a file that is being saved is looked at again, and one that was put aside 
   clock.sleep = async () => undefined;
   await home.write("cron/jobs.json", "{");
   await Promise.all([cron.list(), cron.list()]);
-  assert.equal((await cron.file.keptAside()).length, 1);
+  assert.equal((await cron.file.damage()).length, 1);
   const ticker = { running: true, by: "gateway", pid: 1, last_tick_at: null } as const;
   assert.match(
     await listText(cron, ticker, Zone.named("UTC"), { all: true }),
@@ -194,6 +196,63 @@ test("a pause keeps its reason, an edit says something, and what is removed has 
   await assert.rejects(cron.update(id, { tz: "Mars/One" }), { message: /is not a time zone/, exitCode: 2 });
   const removed = await cron.remove(id);
   assert.deepEqual([removed.next_run_at, removed.next_runs], [null, []]);
+});
+
+const broken = fc.record(
+  {
+    id: fc.oneof(fc.constantFrom("a", "b", "../../x", ""), fc.jsonValue()),
+    schedule: fc.oneof(
+      fc.record(
+        {
+          kind: fc.constantFrom("interval", "once", "cron", "moon"),
+          minutes: fc.oneof(fc.double(), fc.constantFrom(0.001, 1e308, 30)),
+          run_at: fc.oneof(fc.string(), fc.constantFrom("+275760-09-13", "0001-01-01", "2026-11-18T12:00:00Z")),
+          expr: fc.oneof(fc.string(), fc.constantFrom("* * * * *", "0 0 31 2 *", "0 0 1 1 1 1")),
+          tz: fc.constantFrom("Mars/One", "UTC", ""),
+        },
+        { requiredKeys: [] },
+      ),
+      fc.jsonValue(),
+    ),
+    ...Object.fromEntries(
+      ["name", "prompt", "skills", "repeat", "enabled", "state", "deliver", "origin", "context_from"].map((key) => [
+        key,
+        fc.jsonValue(),
+      ]),
+    ),
+    ...Object.fromEntries(
+      ["next_run_at", "last_run_at", "created_at"].map((key) => [key, fc.oneof(fc.date().map(String), fc.jsonValue())]),
+    ),
+  },
+  { requiredKeys: [] },
+);
+
+test("whatever stands in the file: it is listed and told of, nobody is held up, and rows that are no jobs stay as they are", async (t) => {
+  const { cron, home, work, clock } = await world(t);
+  const { scheduler } = processOf(worldOf([], work, clock), "nowhere:1:x", { file: cron.file });
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.oneof(broken, fc.jsonValue()), { maxLength: 6 }), async (rows) => {
+      await home.write("cron/jobs.json", JSON.stringify({ jobs: rows }));
+      const jobs = await cron.list({ all: true });
+      const { jobs: counts } = await cron.status();
+      assert.ok(Object.values(counts).reduce((sum, one) => sum + one, 0) <= jobs.length);
+      for (const { id, name } of jobs) {
+        assert.match(id, /^[\w-]{1,64}$/);
+        assert.doesNotMatch(name, /[\u0000-\u001f\u009b]/);
+      }
+      const damaged = await cron.file.damage();
+      const records = rows.filter((row) => typeof row === "object" && row !== null && !Array.isArray(row));
+      assert.equal(damaged.length + jobs.length, records.length);
+      await scheduler.tick();
+      await scheduler.settled();
+      for (const { id, state } of await cron.list({ all: true })) {
+        if (state !== "completed") await cron.pause(id);
+        await cron.remove(id);
+      }
+      assert.equal((await cron.file.damage()).length >= damaged.length - jobs.length, true);
+    }),
+    { numRuns: 60 },
+  );
 });
 
 test("changes by several at once are all kept, and a name that two jobs have is refused with both", async (t) => {

@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import { isAbsolute } from "node:path";
 import type { OpenHome } from "../home/open.ts";
 import type { Clock } from "../kit/clock.ts";
+import { UserError } from "../kit/errors.ts";
 import { isDirectory } from "../kit/files.ts";
 import { cleanUrl } from "../llm/providers/resolve.ts";
 import type { JobRun, WorkStore } from "../sessions/work.ts";
@@ -311,8 +312,13 @@ export class CronJobs {
    */
   async #replan(job: Job, fresh: Job, why: Pick<Skipped, "reason" | "detail">): Promise<Job> {
     const moment = this.#moment;
-    const planned = withNext(fresh, this.#plan(fresh), moment.zone);
-    const skipped = passedOver(job, moment, job.enabled ? why : whyOff(job));
+    // What is paused, or gets another schedule, may have one that cannot be used.
+    const planned = withNext(
+      fresh,
+      fresh.enabled ? this.#plan(fresh) : unlessBroken(() => this.#plan(fresh)),
+      moment.zone,
+    );
+    const skipped = unlessBroken(() => passedOver(job, moment, job.enabled ? why : whyOff(job)));
     // A job for one time that may still run is not passed over.
     if (skipped === null || Date.parse(skipped.slot) === Date.parse(planned.next_run_at ?? "")) return planned;
     const { slot, reason, detail } = skipped;
@@ -367,8 +373,8 @@ export class CronJobs {
   #next(job: Job): readonly string[] {
     const { zone } = this.#moment;
     const first = job.next_run_at === null || !job.enabled ? null : Date.parse(job.next_run_at);
-    const own = zoneOf(job, zone);
     try {
+      const own = zoneOf(job, zone);
       return nextRuns(job.schedule, first, zone).map((at) => own.iso(at));
     } catch {
       return []; // an expression that is refused; the record says why
@@ -395,3 +401,12 @@ const whyOff = ({ state, paused_reason: why }: Job): Pick<Skipped, "reason" | "d
   reason: state === "paused" ? "paused" : "disabled",
   detail: why ?? "",
 });
+
+function unlessBroken<T>(work: () => T): T | null {
+  try {
+    return work();
+  } catch (error) {
+    if (error instanceof UserError) return null;
+    throw error;
+  }
+}

@@ -75,9 +75,6 @@ export function skippedLine({ job_id, name, slot, reason }: CronStatus["skipped"
   return `${name}${name === job_id ? "" : ` (${job_id})`}, ${at}: ${reason}`;
 }
 
-export const asideLine = (path: string) =>
-  `${path} could not be read; repair it and move it back to jobs.json, or delete it`;
-
 /** All of `list`: the jobs, and a last line when nothing runs the schedule. */
 export async function listText(
   cron: CronJobs,
@@ -87,7 +84,7 @@ export async function listText(
 ): Promise<string> {
   const jobs = await cron.list(options);
   const nobody = nobodyLine(ticker);
-  const aside = (await cron.file.keptAside()).map((path) => `⚠ ${asideLine(path)}`);
+  const aside = (await cron.file.damage()).map((line) => `⚠ ${line}`);
   const none = `No jobs. Schedule one: ${hermesCommand('cron add "every weekday at 9" "..."')}`;
   const shown = jobs.length === 0 ? [none] : jobs.map((job) => `${jobLines(job, zone)}\n`);
   return [...shown, ...aside, ...(nobody === null ? [] : [nobody])].join("\n");

@@ -1,7 +1,7 @@
 // How scheduled jobs are doing, for `hermes status` and `hermes doctor`: who runs the schedule, what is wrong with a job, what was not run.
 import { CronJobs, type CronStatus, type ListedJob } from "../../cron/manage.ts";
 import { homeZone } from "../../cron/run.ts";
-import { asideLine, ranLine, skippedLine, tickerLine } from "../../cron/show.ts";
+import { ranLine, skippedLine, tickerLine } from "../../cron/show.ts";
 import type { Zone } from "../../cron/wall-clock.ts";
 import { t } from "../../home/language/words.ts";
 import { hermesCommand } from "../../home/paths.ts";
@@ -41,11 +41,10 @@ export async function checkCron(ctx: CliContext): Promise<readonly Finding[]> {
   const { cron, problems } = openJobs(ctx);
   const found = await cron.status();
   const jobs = await cron.list({ all: true });
-  const aside = await cron.file.keptAside();
   const file =
     problems.length > 0
       ? problems.map((text): Finding => ({ level: "error", text }))
-      : aside.map((path): Finding => ({ level: "warn", text: asideLine(path) }));
+      : (await cron.file.damage()).map((text): Finding => ({ level: "warn", text }));
   if (jobs.length === 0) return file.length > 0 ? file : [{ level: "ok", text: t("no scheduled jobs") }];
   const zone = homeZone(home);
   const now = clock.now();

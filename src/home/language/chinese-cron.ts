@@ -51,6 +51,7 @@ const ANSWERS = {
     "没有要修改的内容：请指定一个字段，例如计划或提示。",
   "{path} could not be read; repair it and move it back to jobs.json, or delete it":
     "{path} 无法读取；请修复后移回 jobs.json，或删除它",
+  '"{name}" in {path} is not a job: {text}': "{path} 中的“{name}”不是任务：{text}",
   'Job "{name}" is removed.': "任务“{name}”已删除。",
   'Job "{name}" runs now.': "任务“{name}”正在运行。",
   "id        {id}": "ID        {id}",
