@@ -161,6 +161,17 @@ test("what the payload puts into a prompt is fenced, what the owner wrote is not
 
 const about = { route: "gh", event: "push" };
 
+test("a payload that is nested without end is cut in prompts and filters", () => {
+  const deep = parsePayload(Buffer.from(`{"a":${"[".repeat(400_000)}${"]".repeat(400_000)}}`), "application/json");
+  assert.ok(deep);
+  for (const template of ["", "{a} {__raw__} {a.0.0}"])
+    assert.ok(promptFor(template, deep, { route: "r", event: "e" }).length < 20_000);
+  const filters = readFilters([{ field: "a", op: "eq", value: [1] }]);
+  assert.ok(typeof filters !== "string" && !passes(filters, deep, "e"));
+  const wide = parsePayload(Buffer.from(`[${"1,".repeat(400_000)}1]`), "application/json");
+  assert.ok(promptFor("{items}", wide ?? {}, { route: "r", event: "e" }).length < 5000);
+});
+
 test("an empty template gives event, route and the payload in a fence", () => {
   const prompt = promptFor(" ", { ref: "refs/heads/main", by: "mona", commits: [] }, about);
   assert.match(prompt, /^Webhook event push on route gh:\n\n</);

@@ -127,7 +127,7 @@ function isTrue(operator: Operator, found: unknown, wanted: unknown): boolean {
 /** `7` of a payload and `"7"` of the settings are the same. */
 function isSame(found: unknown, wanted: unknown): boolean {
   if (found === undefined || found === null) return wanted === null && found === null;
-  if (typeof found === "object") return JSON.stringify(found) === JSON.stringify(wanted);
+  if (typeof found === "object") return JSON.stringify(within(found)) === JSON.stringify(within(wanted));
   return String(found) === String(wanted);
 }
 
@@ -162,7 +162,19 @@ export function fill(
   });
 }
 
-const asJson = (value: unknown, max: number) => headUnits(JSON.stringify(value, null, 2), max);
+const asJson = (value: unknown, max: number) => headUnits(JSON.stringify(within(value), null, 2), max);
+
+const MOST_DEPTH = 32;
+
+/** As much of a payload as could be shown: written out, deep nesting takes far more room than it came in, or more than there is. */
+function within(value: unknown, depth = 0, left = { count: MAX_WHOLE }): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  if (depth >= MOST_DEPTH) return "...";
+  const take = <One>(all: readonly One[]) => all.slice(0, Math.max(0, left.count)).filter(() => --left.count >= 0);
+  if (Array.isArray(value)) return take(value).map((one) => within(one, depth + 1, left));
+  const kept = take(Object.entries(value)).map(([key, one]) => [key, within(one, depth + 1, left)] as const);
+  return Object.fromEntries(kept);
+}
 
 /**
  * What the model is asked. The template is the owner's word; what the payload puts into it is a stranger's, and each of its texts has a
