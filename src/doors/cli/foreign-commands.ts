@@ -36,7 +36,7 @@ const HABITS: Readonly<Record<string, string>> = {
 };
 
 /** Commands of the Python original that are not part of this version. */
-const LATER = new Set("api claw curator dashboard honcho kanban lsp proxy secrets serve slack whatsapp".split(" "));
+const LATER = new Set("claw curator dashboard honcho lsp proxy secrets serve slack whatsapp".split(" "));
 
 /** One sentence, or null when the word means nothing here. */
 export function habitHint(word: string): string | null {
