@@ -232,6 +232,7 @@ test("1,000 jobs that are due in one minute start in order, eight at a time, and
       most = Math.max(most, ++running);
       await ticks();
       running--;
+      return undefined;
     },
   });
   let turns = 0;

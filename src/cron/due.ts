@@ -1,7 +1,7 @@
 // What is to be done about a job at a moment. Pure: job and time in, decision out; `scheduler.ts` acts on it.
 import type { SkipReason } from "../sessions/work.ts";
 import type { Job } from "./jobs.ts";
-import { graceOf, nextOf, nextRun, slotsBetween } from "./schedule.ts";
+import { graceOf, nextOf, nextRun, requireComing, slotsBetween } from "./schedule.ts";
 import { Zone } from "./wall-clock.ts";
 
 /** Slots that are not run. The last one names them all, so that a later look at the same plan adds what came since. */
@@ -60,6 +60,7 @@ export function decide(job: Job, moment: Moment, { isRunning }: { readonly isRun
   const { now, zone } = moment;
   const slot = job.next_run_at === null ? null : Date.parse(job.next_run_at);
   if (job.schedule.kind === "once") return decideOnce(job, slot, moment, isRunning);
+  requireComing(job.schedule, moment);
   if (slot === null || slot > now) return corrected(job, slot, moment);
   const { count, last } = slotsBetween(job.schedule, slot, now, zone);
   const following = job.schedule.kind === "interval" ? last + job.schedule.minutes * 60_000 : plannedRun(job, moment);

@@ -3,7 +3,7 @@
 import { type Job, newJobId } from "../../src/cron/jobs.ts";
 import type { CronJobs } from "../../src/cron/manage.ts";
 import { readSchedule } from "../../src/cron/schedule.ts";
-import { Scheduler, type StartedRun } from "../../src/cron/scheduler.ts";
+import { type RunReport, Scheduler, type StartedRun } from "../../src/cron/scheduler.ts";
 import { Zone } from "../../src/cron/wall-clock.ts";
 import type { Clock } from "../../src/kit/clock.ts";
 import type { WorkStore } from "../../src/sessions/work.ts";
@@ -122,10 +122,19 @@ export function fileOf(world: World, life: Life): CronJobs["file"] {
 
 const USED = ["claimSlot", "takeQueuedRuns", "beginRun", "endRun", "abandonedRuns", "jobRuns", "promise"] as const;
 
+interface ProcessOptions {
+  /** What a run does besides being counted; its end is what it says. */
+  readonly work?: (run: StartedRun) => Promise<RunReport | undefined>;
+  readonly file?: Pick<CronJobs["file"], "read" | "change">;
+  readonly missedRun?: "once" | "skip";
+  /** Texts that were delivered. */
+  readonly told?: string[];
+}
+
 export function processOf(
   world: World,
   holder: string,
-  { work, file }: { work?: (run: StartedRun) => Promise<void>; file?: Pick<CronJobs["file"], "read" | "change"> } = {},
+  { work, file, missedRun = "once", told = [] }: ProcessOptions = {},
 ): { readonly scheduler: Scheduler; readonly life: Life } {
   const life = new Life();
   const through = (name: keyof WorkStore) =>
@@ -138,16 +147,18 @@ export function processOf(
       await look();
       return true;
     },
-    settings: () => ({ zone: Zone.named("UTC"), missedRun: "once", most: 8 }),
+    settings: () => ({ zone: Zone.named("UTC"), missedRun, most: 8 }),
     async run(run) {
       await life.step(async () => {
         const key = `${run.job.id} ${run.slot}`;
         world.ran.set(key, (world.ran.get(key) ?? 0) + 1);
       });
-      await work?.(run);
-      return { error: null, said: null };
+      return (await work?.(run)) ?? { error: null, said: null };
     },
-    deliver: async () => ({ outbox: [], error: null, send: async () => null }),
+    async deliver(_run, text) {
+      told.push(text);
+      return { outbox: [], error: null, send: async () => null };
+    },
   });
   return { scheduler, life };
 }
