@@ -142,6 +142,9 @@ for (const [what, asking] of Object.entries(ASKING)) {
     });
 
     test("refuses a body that is too large, and the client reads why", async () => {
+      // All of it is sent: the answer must not be lost with the rest of the body.
+      const large = await rig.call("POST", path, "x".repeat(12_000_000));
+      assert.deepEqual([large.status, large.json.error.code], [413, "body_too_large"]);
       const { status, text } = await announced(rig.url + path, 10_000_001);
       assert.equal(status, 413);
       assert.equal(JSON.parse(text).error.code, "body_too_large");

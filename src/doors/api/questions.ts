@@ -81,11 +81,6 @@ export class Questions {
     for (const waiting of meant) waiting.settle(choice);
     return { choice, resolved: meant.length };
   }
-
-  /** The run is stopped. */
-  release(): void {
-    for (const waiting of [...this.#waiting]) waiting.settle("deny");
-  }
 }
 
 type Asked = Extract<Question, { readonly kind: "approval" | "confirm" }>;

@@ -105,7 +105,6 @@ export class Runs {
   async close(): Promise<void> {
     const { clock } = this.#api.parts;
     const runs = [...this.#live.values()];
-    for (const { questions } of runs) questions.release();
     await within(() => Promise.all(runs.map(({ ended }) => ended)), STOP_MS, clock).catch(() => undefined); // what is left fails with the next start
   }
 
@@ -213,7 +212,6 @@ export class Runs {
     }
     if (open instanceof LiveRun) open.change({ status: "stopping" });
     open.controller.abort(STOP_ASKED);
-    open.questions.release();
     await within(() => open.ended, STOP_MS, this.#api.parts.clock).catch(() => undefined); // it ends a little later
     return { status: 200, body: { run_id: id, status: "stopping" } };
   }

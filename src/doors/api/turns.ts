@@ -152,7 +152,6 @@ export class Turns {
     const end = async () => {
       request.signal.removeEventListener("abort", interrupt);
       busy.abort();
-      said.instructions = undefined;
       await this.#rest(request, { opened, said, signature }, { keeps: !isBusy });
       this.#running.delete(running);
     };
