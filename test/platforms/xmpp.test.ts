@@ -5,7 +5,7 @@ import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { xml } from "@xmpp/client";
+import { type XmlElement, xml } from "@xmpp/client";
 import { withEngine } from "../support/engines/require.ts";
 import {
   answerTurns,
@@ -200,6 +200,21 @@ await withEngine("an XMPP server", missingXmppServer, () => {
       await it.ann.say(ROOM, "bot: missed in the room", { type: "groupchat" });
       await it.ann.say(ROOM, "not for the bot", { type: "groupchat" });
       await it.ann.say(BOT, "missed two");
+      // A name in the room was somebody else's when this was written.
+      const takes = (nick: string, type?: string) =>
+        xml("presence", { to: `${ROOM}/${nick}`, type }, xml("x", { xmlns: "http://jabber.org/protocol/muc" }));
+      await it.ben.send(takes("ben"));
+      await until("Ben sees Ann", () => it.ben.presences.some(({ attrs }) => attrs.from === `${ROOM}/ann`));
+      await it.ann.send(takes("ann", "unavailable"));
+      const left = ({ attrs }: XmlElement) => attrs.from === `${ROOM}/ann` && attrs.type === "unavailable";
+      const departures = () => it.ben.presences.filter(left).length;
+      await until("Ann has left", () => departures() === 1);
+      await it.ben.send(takes("ann"));
+      await it.ben.say(ROOM, "bot: as if by Ann", { type: "groupchat" });
+      await it.ben.waitFor((stanza) => stanza.getChildText("body") === "bot: as if by Ann", "what Ben wrote");
+      await it.ben.send(takes("ann", "unavailable"));
+      await until("the name is free", () => departures() === 2);
+      await it.ann.enter(ROOM);
       it.gateway = await startGateway(it.home);
       await it.hears(it.ann, "heard: missed two");
       await it.hears(it.ann, "heard: missed in the room", `${ROOM}/bot`);
@@ -210,6 +225,7 @@ await withEngine("an XMPP server", missingXmppServer, () => {
       await sleep(300);
       assert.deepEqual(it.ann.heard(BOT), ["heard: missed one", "heard: missed two", "heard: and live"]);
       assert.deepEqual(it.ann.heard(`${ROOM}/bot`), ["heard: missed in the room"]);
+      assert.ok(!turns(it.model).some((text) => text.includes("as if by Ann")));
     });
 
     test("files are taken, and handed out by the upload service of the server", async () => {
