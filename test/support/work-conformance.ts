@@ -434,6 +434,33 @@ export function workConformance(kind: string, open: (t: TestContext) => Promise<
     assert.equal((await work.waiting()).get("chat:3"), undefined, "nobody to steer: nothing is stored");
   });
 
+  for (const [how, days] of [
+    ["forward", 1],
+    ["back", -1],
+  ] as const)
+    check(`a clock that is set ${how} by a day holds nobody up and makes nothing twice`, async ({ work, passTime }) => {
+      const ids = await accepted(work, event("1"));
+      const old = await taken(work, ids);
+      const held = await bot(work);
+      const [id = 0] = await work.promise([part("a")]);
+      await work.sending(id, held);
+      await work.settleSend(id, { type: "again", afterSeconds: 300, counts: true, error: "no network" }, held);
+      assert.deepEqual(await work.due("p", "bot"), []);
+      passTime(days * DAY);
+      assert.deepEqual(await work.accept([event("1")]), [null], "a duplicate stays one");
+      assert.deepEqual(
+        (await work.due("p", "bot")).map((row) => row.id),
+        [id],
+      );
+      await taken(work, ids, BOB);
+      await bot(work, BOB);
+      const stale = (error: unknown) => error instanceof LaneMovedError;
+      await assert.rejects(work.asked(old, ids), stale);
+      await assert.rejects(work.sending(id, held), stale);
+      await work.sweep();
+      assert.equal((await work.waiting()).get("chat:1")?.length, 1);
+    });
+
   check("requests are kept for a day", async ({ work, store, passTime }) => {
     const lease = await taken(work, await accepted(work, event("1")));
     const stop = await work.control("s", "interrupt", {});

@@ -441,3 +441,23 @@ test("what cannot be reached for a day is given up, and not before", async (t) =
   assert.deepEqual(await settled(work, ids), ["dead"]);
   assert.deepEqual(dead, ["down"]);
 });
+
+const tomorrow = { ...systemClock, now: () => Date.now() + 86_400_000 + 60_000 };
+const away: SendResult = { failed: "unreachable", error: "no network" };
+
+test("a machine that slept for a day tries again before it gives up", async (t) => {
+  const { work, answers, delivery } = await open(t, { options: { clock: tomorrow } });
+  answers.push(...Array.from({ length: 5 }, () => away));
+  const ids = await promise(work, "a", say("one"));
+  delivery.start();
+  assert.deepEqual(await settled(work, ids), ["sent"]);
+});
+
+test("what could not be sent for a day and many tries is given up", async (t) => {
+  const { work, answers, delivery, dead, sent } = await open(t, { options: { clock: tomorrow } });
+  answers.push(...Array.from({ length: 40 }, () => away));
+  const ids = await promise(work, "a", say("one"));
+  delivery.start();
+  assert.deepEqual(await settled(work, ids), ["dead"]);
+  assert.deepEqual([dead, sent.length], [["no network"], 21]);
+});

@@ -60,6 +60,9 @@ interface DeliveryOptions {
 /** Seconds; `stopMs`: how long a stop waits for what is being sent. */
 const TIMERS = { retry: 2, retryMax: 300, poll: 2, stopMs: 5000 };
 const GIVE_UP_SECONDS = 24 * 3600;
+/** A day may pass at once: a machine slept, or its clock was set. */
+const FEWEST_TRIES = 20;
+const LONGEST_PAUSE_MS = 60_000;
 const AT_ONCE = 8;
 const MOST_LOOKS = 5;
 /** Longer than adapters wait by themselves: one that never answers must not hold up the other chats. */
@@ -172,7 +175,8 @@ export class Delivery {
   #mayFollow({ cause, part, payload }: OutboxRow): boolean {
     const at = this.#following.get(cause);
     if (part === 0 || at === undefined || (payload as Payload).type !== "text") return true; // written by us
-    return at <= this.#options.clock.now();
+    const left = at - this.#options.clock.now();
+    return left <= 0 || left > LONGEST_PAUSE_MS;
   }
 
   #follow({ cause }: OutboxRow): void {
@@ -260,7 +264,7 @@ export class Delivery {
         return { ...again, target: chat, payload: { ...rest, threadGone: true } };
       }
       case "unreachable":
-        if (this.#now - row.createdAt > GIVE_UP_SECONDS) return { type: "dead", error };
+        if (this.#now - row.createdAt > GIVE_UP_SECONDS && row.attempts >= FEWEST_TRIES) return { type: "dead", error };
         return { ...again, afterSeconds: this.#backoff(row.attempts) };
       case "refused":
         // The message that was streamed is gone, or too old to be changed: the answer is not.

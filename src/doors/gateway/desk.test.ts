@@ -186,3 +186,23 @@ test("a store that cannot be written costs no message its turn", async (t) => {
   assert.equal((await work.waiting()).size, 1);
   assert.deepEqual(await work.due("p", "b"), []);
 });
+
+test("a clock that is set back by a day holds back no chat", async (t) => {
+  let ahead = 86_400_000;
+  const clock = { ...systemClock, now: () => Date.now() + ahead };
+  let failures = 1;
+  const borrow = async () => {
+    if (failures-- > 0) throw new Error("once");
+    throw new UserError("no model is set up");
+  };
+  const { desk, work } = await open(t, { clock, conversations: { borrow } } as unknown as Partial<TurnPorts>);
+  await wrote(work, said("ann"));
+  desk.open({} as CommandDesk);
+  while (failures > 0) await delay(5);
+  await delay(20);
+  ahead = 0;
+  while ((await work.waiting()).size > 0) {
+    desk.look();
+    await delay(5);
+  }
+});

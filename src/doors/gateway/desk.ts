@@ -15,6 +15,8 @@ import { ChatTurn, type Interruption, MOST_ATTEMPTS, type TurnPorts } from "./tu
 const ACK_MS = 30_000;
 const LONGEST_CHAIN = 3;
 const RETRY_MS = 2000;
+const LONGEST_RETRY_MS = RETRY_MS * 2 ** 6;
+const SET_BACK_MS = 60_000;
 const MOST_OBSERVED = 50;
 
 interface Pause {
@@ -146,7 +148,7 @@ export class Desk {
   async #learn(): Promise<void> {
     const { work } = this.#ports;
     const now = this.#clock.now();
-    const isWhole = now - this.#wholeAt > WHOLE_MS;
+    const isWhole = Math.abs(now - this.#wholeAt) > WHOLE_MS;
     const found = await work.waiting(isWhole ? { limit: MOST_CHATS } : { after: this.#newest, limit: MOST_CHATS });
     const fresh = [...found].flatMap(([key, rows]) =>
       rows.filter(({ id }) => id > this.#newest).map((row) => ({ key, row })),
@@ -238,7 +240,9 @@ export class Desk {
     // Nobody could be answered there: it waits until the platform is set up again.
     if (!rows.some(({ platform }) => this.#ports.serves(platform))) return null;
     const pause = this.#paused.get(key);
-    if (pause && pause.until > this.#clock.now()) {
+    const left = (pause?.until ?? 0) - this.#clock.now();
+    // More is left of a wait than it ever was where the clock was set back.
+    if (pause && left > 0 && left <= LONGEST_RETRY_MS) {
       this.#wakeAt(pause.until);
       return null;
     }
@@ -253,8 +257,10 @@ export class Desk {
     const last = group.at(-1);
     if (last === undefined || messageIn(last).observed) return null;
     if (group.length < said.length || last.kind !== "user") return group;
-    const until = last.receivedAt * 1000 + this.#windowOf(last) * 1000;
-    if (until <= this.#clock.now()) return group;
+    const window = this.#windowOf(last) * 1000;
+    const until = last.receivedAt * 1000 + window;
+    const wait = until - this.#clock.now();
+    if (wait <= 0 || wait > window + SET_BACK_MS) return group;
     this.#wakeAt(until);
     return null;
   }
@@ -336,7 +342,10 @@ export class Desk {
       return;
     }
     const failures = (this.#paused.get(key)?.failures ?? 0) + 1;
-    this.#paused.set(key, { failures, until: this.#clock.now() + RETRY_MS * 2 ** Math.min(failures - 1, 6) });
+    this.#paused.set(key, {
+      failures,
+      until: this.#clock.now() + Math.min(LONGEST_RETRY_MS, RETRY_MS * 2 ** (failures - 1)),
+    });
   }
 
   #runCommand(key: string, row: InboxRow, message: QueuedMessage): void {

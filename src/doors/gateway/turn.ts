@@ -402,11 +402,15 @@ export class ChatTurn {
   async #watch({ agent }: OpenAgent, signal: AbortSignal): Promise<void> {
     const { clock, settings, questions } = this.#ports;
     let warned = false;
+    // Counted by looks: a clock that is set, or a machine that slept, is no silence of the turn.
+    let [idle, seen] = [0, agent.activity().lastActivityTs];
     while (!signal.aborted) {
       await clock.sleep(WATCH_MS, signal).catch(() => undefined);
       if (signal.aborted) return;
       const { gateway_timeout: limit, gateway_timeout_warning: warnAt } = settings.home.config().agent;
-      const idle = questions.waits(this.key) ? 0 : agent.activity().secondsSinceActivity;
+      const { lastActivityTs } = agent.activity();
+      idle = questions.waits(this.key) || lastActivityTs !== seen ? 0 : idle + WATCH_MS / 1000;
+      seen = lastActivityTs;
       if (limit > 0 && idle >= limit) return this.interrupt("timeout");
       if (!warned && warnAt > 0 && idle >= warnAt) {
         warned = true;

@@ -6,6 +6,9 @@ import { LaneMovedError } from "../store.ts";
 import type { BotLease, OutboxPart, OutboxRow, SendOutcome, WorkStore } from "../work.ts";
 
 const LEASE_SECONDS = 60;
+/** No lease is taken for longer: one that runs further comes from a clock that was wrong. */
+const LONGEST_LEASE_SECONDS = 3600;
+const SET_BACK_SECONDS = 60;
 
 /** Equal values are equal texts: targets are compared by it. */
 export function canonical(value: unknown): string {
@@ -58,7 +61,9 @@ const FIRST_OF_TARGET = `NOT EXISTS (SELECT 1 FROM outbox AS before WHERE before
 export function dueRows(core: StoreCore, platform: string, account: string): OutboxRow[] {
   return outboxRows(
     core,
-    `WHERE platform = ? AND account = ? AND state = 'pending' AND not_before <= ? AND ${FIRST_OF_TARGET} ORDER BY id`,
+    // What was promised later than now was so before the clock was set back: its wait means nothing any more.
+    `WHERE platform = ?1 AND account = ?2 AND state = 'pending' AND (not_before <= ?3 OR created_at > ?3 + ${SET_BACK_SECONDS})
+       AND ${FIRST_OF_TARGET} ORDER BY id`,
     ...[platform, account, databaseNow(core)],
   );
 }
@@ -152,7 +157,8 @@ export function takeBot(
   const now = databaseNow(core);
   const row = readBot(core, bot);
   const isOther = row?.holder && row.holder !== holder && !isGone(row.holder);
-  if (isOther && row.expires > now) return { type: "held", by: row.holder ?? "", until: row.expires };
+  if (isOther && row.expires > now && row.expires <= now + LONGEST_LEASE_SECONDS)
+    return { type: "held", by: row.holder ?? "", until: row.expires };
   const token = row?.holder === holder ? row.token : (row?.token ?? 0) + 1;
   core.db.run(
     "INSERT OR REPLACE INTO adapter_leases (bot, holder, token, expires) VALUES (?, ?, ?, ?)",
