@@ -3,6 +3,7 @@ import type { OpenHome } from "../home/open.ts";
 import type { Clock } from "../kit/clock.ts";
 import type { ModelGate, Task } from "../llm/gate.ts";
 import type { HistoryMessage } from "../llm/messages.ts";
+import type { ShowCommand } from "../sandbox/environment.ts";
 import type { SessionStore } from "../sessions/store.ts";
 import type { SkillVariables } from "../skills/variables.ts";
 import type { DeliverPort, EditorFiles, RunContext, RunOrigin, Sender, ToolContext } from "../tools/toolset/context.ts";
@@ -65,6 +66,8 @@ export interface OpenRequest {
   readonly mcpServers?: Readonly<Record<string, unknown>> | undefined;
   /** Who looks at edits before they are made; absent: nobody does. */
   readonly reviewEdits?: ToolContext["reviewEdits"];
+  /** The editor it is held in shows commands in terminals of its own. */
+  readonly showCommand?: ShowCommand | undefined;
   /** Files as the editor holds them in which the conversation is held. */
   readonly editorFiles?: EditorFiles | undefined;
   /** Shell hooks nobody was asked about may run. */

@@ -338,6 +338,7 @@ async function openWorkplace(
     userHome: home.osHome,
     hermesHome: home.paths,
     unattended: isUnattended(request),
+    show: request.showCommand,
     report: (problem) => home.log.warn(problem),
   });
   const { noSandbox } = environment;

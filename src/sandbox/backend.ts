@@ -9,6 +9,10 @@ export interface ShellRun {
   readonly script: string;
   /** Read the login files first. */
   readonly login: boolean;
+  /** It may run in a terminal of the user's editor instead, by this script, whose last line goes into a file. */
+  readonly shown?:
+    | { readonly callId: string; readonly cwd: string; readonly script: string; readonly endFile: string }
+    | undefined;
 }
 
 export interface ShellIo {
@@ -55,6 +59,8 @@ export interface ShellBackend {
   readonly files?: EnvironmentFiles;
   readonly confinement?: NonNullable<Environment["confinement"]>;
   readonly noSandbox?: string | undefined;
+  /** An editor is there that shows commands. */
+  readonly showsCommands?: boolean;
   /** Puts one file of `stateDir` into the place of another, in one step. Absent: a shell has to do it. */
   replace?(file: string, by: string): Promise<void>;
   start(run: ShellRun, io: ShellIo): Promise<BackendShell>;

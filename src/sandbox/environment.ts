@@ -11,6 +11,8 @@ export interface ExecuteOptions {
   readonly onOutput?: (text: string) => void;
   /** Do not move the environment's current directory afterwards. */
   readonly keepCwd?: boolean;
+  /** The call it runs for, when a person follows it: where their editor has terminals it is shown there. */
+  readonly shownFor?: string;
   /** For our own scripts: no aliases and functions of the user, and no state carried on. */
   readonly stateless?: boolean;
 }
@@ -136,6 +138,20 @@ export interface RipgrepRun {
   readonly signal: AbortSignal;
   onBytes(bytes: Buffer): void;
 }
+
+/** A terminal of the user's editor in which one command runs. */
+export interface ShownTerminal {
+  readonly finished: Promise<{ readonly exitCode: number | null; readonly signal: string | null }>;
+  output(): Promise<string>;
+  kill(): Promise<void>;
+  release(): Promise<void>;
+}
+
+/** Starts a program in a terminal of the editor, next to the call it belongs to; null where the editor does not show that call. */
+export type ShowCommand = (
+  callId: string,
+  run: { readonly command: string; readonly args: readonly string[]; readonly cwd: string },
+) => Promise<ShownTerminal | null>;
 
 /** A child that outlives the call that started it. */
 export interface BackgroundChild {

@@ -6,7 +6,7 @@ import { isDirectory } from "../kit/files.ts";
 import type { BackendShell, ShellBackend, ShellRun } from "./backend.ts";
 import { killTree, startOnTerminal } from "./background-child.ts";
 import { childEnvironment, forcedNames, privateTempDir, removeStale, removeTree } from "./child-env.ts";
-import type { Environment } from "./environment.ts";
+import type { Environment, ShowCommand } from "./environment.ts";
 import { OutputPipes } from "./output.ts";
 import { type ShellProcess, settledWithin, startShell } from "./processes.ts";
 import { ShellEnvironment, type ShellOptions } from "./shell-environment.ts";
@@ -20,10 +20,12 @@ export interface LocalOptions extends ShellOptions {
   readonly privateHome?: string | undefined;
   /** Why it is no sandbox, where one was wanted. */
   readonly noSandbox?: string | undefined;
+  /** The user's editor shows commands in terminals of its own. */
+  readonly show?: ShowCommand | undefined;
 }
 
 export async function openLocalEnvironment(options: LocalOptions): Promise<Environment> {
-  const { environment, privateHome, handedOn } = options;
+  const { environment, privateHome, handedOn, show } = options;
   const hasOwnHome = privateHome !== undefined && (await isDirectory(privateHome));
   const env = childEnvironment(environment, hasOwnHome ? { HOME: privateHome } : {});
   const tempDir = await privateTempDir(environment.TMPDIR ?? "/tmp");
@@ -43,7 +45,14 @@ export async function openLocalEnvironment(options: LocalOptions): Promise<Envir
     path: env.PATH ?? "",
     forced: forcedNames(environment),
     replace: (file, by) => rename(by, file),
-    async start(run, { stdin, onBytes }) {
+    showsCommands: show !== undefined && shell.isBash && process.platform !== "win32",
+    async start(run, io) {
+      const { stdin, onBytes } = io;
+      if (show && run.shown) {
+        const { startShown } = await import("./shown-shell.ts");
+        const shown = await startShown(run, io, { shell: shell.path, env: current(), stateDir, show });
+        if (shown) return shown;
+      }
       const launch = { program: shell.path, args: shellArguments(run), env: current() };
       return hostShell(await startShell({ ...launch, stdin, pipe: await pipes.take(), onBytes }));
     },

@@ -58,6 +58,14 @@ interface PreparedRun extends ShellRun {
   readonly left?: { readonly snapshot: string; readonly as: string } | undefined;
 }
 
+interface PreparedFor {
+  readonly cwd: string;
+  readonly stateless?: boolean;
+  readonly marker: string | null;
+  /** The call that the editor may show it for. */
+  readonly shownFor?: string | undefined;
+}
+
 export class ShellEnvironment implements Environment {
   readonly kind: string;
   readonly isolated: boolean;
@@ -145,8 +153,9 @@ export class ShellEnvironment implements Environment {
       listener?.push(bytes);
     };
     const { stateless = false } = options;
+    const shownFor = options.stdin === undefined && !stateless ? options.shownFor : undefined;
     const prepared = await unlessAborted(
-      () => this.#prepare(command, { cwd: directory, stateless, marker: this.#marker }),
+      () => this.#prepare(command, { cwd: directory, stateless, marker: this.#marker, shownFor }),
       signal,
     );
     const ending: Ending = prepared
@@ -201,10 +210,7 @@ export class ShellEnvironment implements Environment {
     return { code: why === "timeout" ? 124 : 130, why };
   }
 
-  async #prepare(
-    command: string,
-    { cwd, stateless = false, marker }: { cwd: string; stateless?: boolean; marker: string | null },
-  ): Promise<PreparedRun> {
+  async #prepare(command: string, { cwd, stateless = false, marker, shownFor }: PreparedFor): Promise<PreparedRun> {
     const long = Buffer.byteLength(quote(quote(command))) > MAX_ARGUMENT_BYTES;
     const common = {
       command,
@@ -219,9 +225,16 @@ export class ShellEnvironment implements Environment {
     const save = marker !== null && this.#options.persistent !== false;
     const left =
       save && snapshot !== null && this.#backend.replace ? { snapshot, as: `${snapshot}.${++this.#saves}` } : undefined;
-    const script = commandScript({ ...common, snapshot, carry: marker ? { save, as: left?.as } : null });
+    const carry = marker ? { save, as: left?.as } : null;
+    const script = commandScript({ ...common, snapshot, carry });
     // Without a snapshot each command pays for a login shell of its own.
-    return { login: snapshot === null, script, left };
+    const run = { login: snapshot === null, script, left };
+    if (shownFor === undefined || !this.#backend.showsCommands) return run;
+    const endFile = posix.join(this.#backend.stateDir, `end-${randomBytes(6).toString("hex")}`);
+    return {
+      ...run,
+      shown: { callId: shownFor, cwd, endFile, script: commandScript({ ...common, snapshot, carry, endFile }) },
+    };
   }
 
   #currentSnapshot(): Promise<string | null> {

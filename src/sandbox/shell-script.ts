@@ -53,6 +53,8 @@ interface CommandScript {
   readonly snapshot: string | null;
   /** Write the state back and say where the shell ended up. `as`: into this file, which whoever runs the script puts in its place. */
   readonly carry: { readonly save: boolean; readonly as?: string | undefined } | null;
+  /** Where the marker goes, if somebody looks at what is printed. */
+  readonly endFile?: string | undefined;
 }
 
 export function commandScript({
@@ -63,9 +65,11 @@ export function commandScript({
   marker,
   snapshot,
   carry,
+  endFile,
 }: CommandScript): string {
   const run = runCommand({ command, commandFile });
-  const lines = ["exec 2>&1", goTo(cwd, marker, "builtin ")];
+  const into = endFile === undefined ? "" : ` >${quote(endFile)}`;
+  const lines = ["exec 2>&1", goTo(cwd, marker, { builtin: "builtin ", into })];
   if (snapshot) lines.push(`[ -r ${quote(snapshot)} ] && . ${quote(snapshot)} >/dev/null 2>&1`);
   lines.push(...exportSession(sessionId));
   if (!carry) return [...lines, run].join("\n");
@@ -78,7 +82,7 @@ export function commandScript({
   __hermes_done=1
   set +eu
   { __hermes_save; } 2>/dev/null
-  builtin printf '\\n%s%s%s\\n' ${marker} "$PWD" ${marker}
+  builtin printf '\\n%s%s%s\\n' ${marker} "$PWD" ${marker}${into}
 }`,
     // Also reached through \`exit\` inside the command.
     "trap __hermes_end EXIT",
@@ -89,8 +93,8 @@ export function commandScript({
   ].join("\n");
 }
 
-const goTo = (cwd: string, marker: string, builtin = "") =>
-  `${builtin}cd -- ${quote(cwd)} 2>/dev/null || { printf '\\n%s%s\\n' ${marker} ${marker}; exit 126; }`;
+const goTo = (cwd: string, marker: string, { builtin = "", into = "" } = {}) =>
+  `${builtin}cd -- ${quote(cwd)} 2>/dev/null || { printf '\\n%s%s\\n' ${marker} ${marker}${into}; exit 126; }`;
 
 const exportSession = (id: string | undefined) => (id ? [`export HERMES_SESSION_ID=${quote(id)}`] : []);
 

@@ -16,6 +16,7 @@ import type { Clock } from "../../kit/clock.ts";
 import { messageOf } from "../../kit/errors.ts";
 import { isWithin } from "../../kit/files.ts";
 import { KeyedSteps } from "../../kit/steps.ts";
+import type { ShowCommand } from "../../sandbox/environment.ts";
 import type { SessionStore } from "../../sessions/store.ts";
 import type { EditorFiles } from "../../tools/toolset/context.ts";
 import { offeredCommands } from "./commands.ts";
@@ -25,6 +26,9 @@ import { Permissions } from "./permissions.ts";
 import { EditorSession, type OpenHow } from "./session.ts";
 import { checkedPlace, type OpenPlace, PLATFORM, pageOf, serversOf, transcriptOf } from "./stored.ts";
 import { Updates } from "./updates.ts";
+
+/** Kept of what a command prints in a terminal of the editor. */
+const SHOWN_BYTES = 4_000_000;
 
 interface EditorWorld {
   readonly home: OpenHome;
@@ -242,6 +246,27 @@ export class EditorSessions {
     };
   }
 
+  #showCommand(sessionId: string, updates: Updates): ShowCommand | undefined {
+    const { client, capabilities } = this.#world;
+    if (!capabilities.terminal) return undefined;
+    return async (callId, { command, args, cwd }) => {
+      if (updates.idOf(callId) === null) return null; // of a sub-agent
+      const terminal = await client.createTerminal({
+        ...{ sessionId, command, args: [...args], cwd, outputByteLimit: SHOWN_BYTES },
+      });
+      const update = updates.showTerminal(callId, terminal.id);
+      if (update) await this.#send(sessionId, update);
+      return {
+        finished: terminal
+          .waitForExit()
+          .then(({ exitCode, signal }) => ({ exitCode: exitCode ?? null, signal: signal ?? null })),
+        output: async () => (await terminal.currentOutput()).output,
+        kill: async () => void (await terminal.kill()),
+        release: async () => void (await terminal.release()),
+      };
+    };
+  }
+
   #request(
     id: string,
     { cwd, mcpServers }: OpenPlace,
@@ -267,6 +292,7 @@ export class EditorSessions {
       ...(how.type === "resume" ? { resume: { name: how.id } } : {}),
       mcpServers: serversOf(mcpServers ?? []),
       editorFiles: this.#editorFiles(id, cwd),
+      showCommand: this.#showCommand(id, updates),
       reviewEdits: async (edits, { callId, signal, confirmed }) => {
         updates.noteEdits(callId, edits);
         if (confirmed || (await mayWriteUnasked(modeNow(), edits, cwd))) return "yes";

@@ -79,6 +79,7 @@ async function runInForeground(
     signal: ctx.signal,
     ...(args.workdir === undefined ? {} : { cwd: resolveWorkdir(args.workdir, ctx), keepCwd: true }),
     stdin: sudo.stdin,
+    ...(ctx.forScript ? {} : { shownFor: ctx.callId }),
     ...(tail && { onOutput: (text: string) => tail.push(text) }),
   });
   tail?.stop();
