@@ -65,7 +65,19 @@ describe("a gateway", () => {
     assert.match(gateway.lines.join("\n"), /^\[Paper\] connected as @paper$/m);
   });
 
-  test("F240, F239: a chat is a session of its platform, with the original's entry beside it", () => {
+  test("F239: the same words in a terminal are another conversation", async () => {
+    const entry = sessionOf("ann");
+    const { code, stdout } = await typed(home, ["-z", "what is my name?"]);
+    assert.equal(code, 0);
+    assert.match(stdout, /heard: what is my name\?/);
+    const [other] = rowsOf(home, "SELECT id, source FROM sessions WHERE source = 'cli'");
+    assert.ok(other && other.id !== entry.session_id);
+    const asked = requestsWith("what is my name?").at(-1);
+    assert.ok(!JSON.stringify(asked?.body.messages).includes("my name is Ann"));
+    assert.equal(sessionOf("ann").session_id, entry.session_id);
+  });
+
+  test("F240: a chat is a session of its platform, with the original's entry beside it", () => {
     const entry = sessionOf("ann");
     const [session] = rowsOf(home, `SELECT source, user_id FROM sessions WHERE id = '${entry.session_id}'`);
     assert.deepEqual({ ...session }, { source: "paper", user_id: "ann" });

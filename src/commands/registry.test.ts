@@ -74,6 +74,16 @@ for (const [args, rest, skip] of skips) {
   });
 }
 
+test("F243, F245: one definition carries handler, right and danger, and a new one is there on every surface at once", () => {
+  const added = command("wipe", { permission: "admin", destructive: true, aliases: ["w"] });
+  const both = new CommandRegistry([...builtinCommands().all(), added]);
+  for (const surface of ["terminal", "gateway"] as const) {
+    const match = both.in(surface).find("wipe");
+    assert.equal(match.type === "found" && match.command, added, surface);
+  }
+  assert.match(helpText(both.in("gateway").all()), /\/wipe/);
+});
+
 test("each surface sees its own commands", () => {
   assert.deepEqual(
     registry.availableIn("terminal").map((entry) => entry.name),
