@@ -143,9 +143,9 @@ export class Conversation {
 
   /** As long as it is held here, other processes can ask something of the turn. */
   #heard(held: HeldLane, { base }: Lane): OwnLane {
-    const { clock, log } = this.#assembly;
+    const { log } = this.#assembly;
     const seconds = () => Number(this.#assembly.config().gateway.timers.controls ?? CONTROL_SECONDS);
-    const ports = { clock, log, seconds };
+    const ports = { log, seconds };
     const leave = ControlWatch.of(base).join(held.lease, (control) => this.onControl?.(control), ports);
     const release = async () => {
       await leave();

@@ -2,7 +2,7 @@
 // such requests every two seconds, once for all of them.
 import { t } from "../home/language/words.ts";
 import type { Logger } from "../home/log.ts";
-import type { Clock } from "../kit/clock.ts";
+import { type Clock, systemClock } from "../kit/clock.ts";
 import { parseJson } from "../kit/json.ts";
 import type { StoreCore } from "./core.ts";
 import { holderInWords, holderOf } from "./lanes.ts";
@@ -109,9 +109,10 @@ export class ControlWatch {
     };
   }
 
-  async #watch({ clock, seconds, log }: WatchPorts, signal: AbortSignal): Promise<void> {
+  async #watch({ seconds, log }: WatchPorts, signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      await clock.sleep(seconds() * 1000, signal).catch(() => undefined); // over
+      // What another process wants comes in real time, whatever clock the conversation lives by: one that never waits would look for ever.
+      await systemClock.sleep(seconds() * 1000, signal).catch(() => undefined); // over
       if (signal.aborted) return;
       this.#looking = this.#look().catch((error) => log.warn("requests of other processes could not be read", error));
       await this.#looking;
@@ -126,7 +127,6 @@ export class ControlWatch {
 }
 
 interface WatchPorts {
-  readonly clock: Clock;
   readonly seconds: () => number;
   readonly log: Logger;
 }
