@@ -209,8 +209,9 @@ function exchange(request: string | Uint8Array, { endsAfter = false } = {}): Pro
     let answer = "";
     const socket = connect(Number(port), hostname, () => (endsAfter ? socket.end(request) : socket.write(request)));
     const status = () => Number(/^HTTP\/1\.1 (?!100)(\d{3})/m.exec(answer)?.[1] ?? 0);
-    // A request that announced more than it sent is waited for; it is given up here.
-    const quiet = setTimeout(() => socket.destroy(), 300);
+    // A request that announced more than it sent is waited for, for a minute; it is given up here.
+    const isOpen = /Content-Length: \d{6}|Transfer-Encoding|Expect/.test(String(request));
+    const quiet = setTimeout(() => socket.destroy(), isOpen ? 300 : 20_000);
     socket.on("data", (chunk) => {
       answer += chunk.toString("latin1");
       if (status() !== 0) {
