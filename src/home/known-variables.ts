@@ -19,7 +19,6 @@ const switches = (entries: Readonly<Record<string, string>>): KnownVariable[] =>
 
 const notUsed: ReadonlySet<string> = new Set([
   ...["GROQ_API_KEY", "HONCHO_API_KEY", "DAYTONA_API_KEY"],
-  ...["API_SERVER_KEY", "API_SERVER_ENABLED", "API_SERVER_HOST", "API_SERVER_PORT", "API_SERVER_CORS_ORIGINS"],
   ...["HERMES_TUI", "HERMES_TUI_RESUME"],
   ...["HERMES_DUMP_REQUESTS"],
 ]);
@@ -108,8 +107,9 @@ const all: readonly KnownVariable[] = [
     HERMES_CRON_TIMEOUT: "seconds of inactivity before a scheduled run is stopped (600)",
     API_SERVER_ENABLED: "run the API server with the gateway",
     API_SERVER_HOST: "its host (127.0.0.1)",
-    API_SERVER_PORT: "its port",
+    API_SERVER_PORT: "its port (8642)",
     API_SERVER_CORS_ORIGINS: "web origins allowed to use it",
+    API_SERVER_MODEL_NAME: "name of the agent for its clients (hermes-agent)",
     NO_COLOR: "no colours",
   }),
 ];

@@ -94,7 +94,7 @@ test("settings that nothing reads are marked as not used yet, and no others", ()
 test("variables that nothing reads are marked as not used yet, and no others", () => {
   // Their names stand where commands are kept from seeing them, decide about toolsets that have no tools yet, or are what a pasted key is
   // kept as.
-  const mentioned = new Set(["DAYTONA_API_KEY", "API_SERVER_KEY", "GROQ_API_KEY"]);
+  const mentioned = new Set(["DAYTONA_API_KEY", "GROQ_API_KEY"]);
   const launcher = readFileSync(join(installRoot(), "bin", "hermes.mjs"), "utf8");
   const isKnown = (name: string) => [...sources, launcher].some((text) => new RegExp(`\\b${name}\\b`).test(text));
   for (const { name, notUsed = false } of knownVariables) {
