@@ -5,18 +5,7 @@ import { type Command, InvalidArgumentError, Option } from "commander";
 import type { OpenHome } from "../home/open.ts";
 import { profileExists } from "../home/profiles.ts";
 import { Boards } from "../kanban/boards.ts";
-import {
-  assign,
-  BoardError,
-  cardOf,
-  comment,
-  createCard,
-  edit,
-  link,
-  listCards,
-  runsOf,
-  unlink,
-} from "../kanban/cards.ts";
+import { assign, BoardError, cardOf, comment, createCard, edit, link, unlink } from "../kanban/cards.ts";
 import {
   archive,
   block,
@@ -32,12 +21,13 @@ import {
   withReason,
 } from "../kanban/moves.ts";
 import type { BlockKind, BoardFile, Change } from "../kanban/schema.ts";
-import { assigneeRows, cardJson, cardLine, cardText, runJson, runLine, statsOf, statsText } from "../kanban/show.ts";
+import { cardJson } from "../kanban/show.ts";
 import type { Clock } from "../kit/clock.ts";
 import { messageOf } from "../kit/errors.ts";
 import { isRecord, parseJson } from "../kit/json.ts";
 import { lazy } from "../kit/lazy.ts";
 import { defineBoards } from "./kanban-boards.ts";
+import { defineLooks } from "./kanban-look.ts";
 
 /** What the words need of the door they are typed in. */
 export interface KanbanWorld {
@@ -73,15 +63,10 @@ interface CreateFlags {
   readonly json?: true;
 }
 
-interface ListFlags {
-  readonly mine?: true;
-  readonly assignee?: string;
-  readonly status?: string;
-  readonly tenant?: string;
-  readonly session?: string;
-  readonly archived?: true;
-  readonly sort?: "priority" | "created" | "updated";
-  readonly json?: true;
+interface ReassignFlags {
+  readonly reclaim?: true;
+  readonly lane?: true;
+  readonly reason?: string;
 }
 
 interface CompleteFlags {
@@ -194,66 +179,7 @@ export function defineKanban(command: Command, world: KanbanWorld): void {
       if (flags.json) return data(cardJson(card));
       out(`✓ ${card.id} ${card.status}: ${card.title}\n`);
     });
-  json(command.command("list", { isDefault: true }).alias("ls"))
-    .description("list the cards")
-    .option("--mine", "only those of this profile")
-    .option("--assignee <PROFILE>", "only those of this profile")
-    .option("--status <STATUS>", "only those in this state")
-    .option("--tenant <NAME>", "only those of this tenant")
-    .option("--session <ID>", "only those that this conversation made")
-    .option("--archived", "also archived ones")
-    .addOption(
-      new Option("--sort <ORDER>", "the order").choices(["priority", "created", "updated"]).default("priority"),
-    )
-    .action(async (flags: ListFlags) => {
-      const { mine, json: asJson, ...filter } = flags;
-      const assignee = mine ? world.home.paths.profile : filter.assignee;
-      const cards = await onBoard((board) => listCards(board.db, { ...filter, assignee }));
-      if (asJson) return data(cards.map(cardJson));
-      if (cards.length === 0) return out("No cards. Create one: hermes kanban create TITLE --assignee PROFILE\n");
-      for (const card of cards) out(`${cardLine(card, world.clock.now() / 1000)}\n`, { asIs: true });
-    });
-  json(command.command("show"))
-    .description("show a card with its comments, its attempts and what happened to it")
-    .argument("<id>", "the card")
-    .action((id: string, { json: asJson }: { readonly json?: true }) =>
-      onBoard((board) => {
-        const { text, whole: all } = cardText(board.db, id, world.clock.now() / 1000);
-        if (asJson) data(all);
-        else out(`${text}\n`, { asIs: true });
-      }),
-    );
-  json(command.command("runs"))
-    .description("show the attempts at a card")
-    .argument("<id>", "the card")
-    .action((id: string, { json: asJson }: { readonly json?: true }) =>
-      onBoard((board) => {
-        cardOf(board.db, id);
-        const runs = runsOf(board.db, id);
-        if (asJson) return data(runs.map(runJson));
-        if (runs.length === 0) return out("Nobody has worked on it yet.\n");
-        for (const run of runs) out(`${runLine(run, world.clock.now() / 1000)}\n`, { asIs: true });
-      }),
-    );
-  json(command.command("stats"))
-    .description("count the cards by state and profile")
-    .action(({ json: asJson }: { readonly json?: true }) =>
-      onBoard((board) => {
-        const stats = statsOf(board.db);
-        if (asJson) data(stats);
-        else out(`${statsText(stats)}\n`);
-      }),
-    );
-  json(command.command("assignees"))
-    .description("list who has cards, and how many")
-    .action(({ json: asJson }: { readonly json?: true }) =>
-      onBoard((board) => {
-        const rows = assigneeRows(board.db);
-        if (asJson) return data(rows);
-        for (const { assignee, open, running } of rows)
-          out(`${assignee ?? "nobody"}  ${open} open, ${running} running\n`);
-      }),
-    );
+  defineLooks(command, { onBoard, world });
 
   command
     .command("assign")
@@ -266,6 +192,22 @@ export function defineKanban(command: Command, world: KanbanWorld): void {
       checkAssignee(assignee ?? undefined, lane === true, world.home);
       await onBoard((board) => board.change((change) => assign(change, id, assignee)));
       out(assignee === null ? `✓ ${id} is nobody's now\n` : `✓ ${id} is ${assignee}'s now\n`);
+    });
+  command
+    .command("reassign")
+    .description("give a card that is being worked on to another profile")
+    .argument("<id>", "the card")
+    .argument("<profile>", "a profile, or none")
+    .option("--reclaim", "take it back from its worker first")
+    .option("--lane", "it is no profile: people work on it by hand")
+    .option("--reason <TEXT>", "why")
+    .action(async (id: string, profile: string, flags: ReassignFlags) => {
+      const assignee = profile === "none" ? null : profile;
+      checkAssignee(assignee ?? undefined, flags.lane === true, world.home);
+      await each([id], assignee === null ? "is nobody's now" : `is ${assignee}'s now`, (change) => {
+        if (flags.reclaim && cardOf(change.db, id).status === "running") reclaim(change, id, flags.reason);
+        assign(change, id, assignee);
+      });
     });
   for (const [name, does, done] of [
     ["link", "a card has to be done before another", "depends on"],

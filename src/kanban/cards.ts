@@ -62,8 +62,8 @@ export function cardOf(db: Connection, id: string): Card {
 }
 
 const ORDERS = {
-  priority: "priority DESC, created_at, id",
-  created: "created_at, id",
+  priority: "priority DESC, created_at, rowid",
+  created: "created_at, rowid",
   updated: "(SELECT MAX(id) FROM task_events WHERE task_id = tasks.id) DESC",
 };
 

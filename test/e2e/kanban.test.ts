@@ -19,11 +19,14 @@ test("cards are created, depend on each other, are worked on, put aside and done
   const [, second = ""] = /✓ (t_[0-9a-f]{8}) todo/.exec(await ok("create", "Paint it", "--parent", first.id)) ?? [];
   assert.match(await ok(), new RegExp(`${first.id} {2}ready[\\s\\S]*${second} {2}todo`));
   assert.match(await ok("claim", first.id), /is yours, as run 1/);
+  assert.match((await type("reassign", first.id, "none")).stderr, /being worked on.*--reclaim/);
+  assert.match(await ok("reassign", first.id, "none", "--reclaim"), /is nobody's now/);
+  await ok("claim", first.id);
   const refused = await type("complete", second, first.id, "--result", "key sk-proj-abcdefghijklmnopqrstuvwxyz012345");
   assert.deepEqual([refused.code, refused.stdout], [1, `✓ ${first.id} is done\n`]);
   assert.match(refused.stderr, new RegExp(`✗ ${second}: it is todo`));
   const shown = JSON.parse(await ok("show", first.id, "--json"));
-  assert.deepEqual([shown.children, shown.runs.length, shown.runs[0].outcome], [[second], 1, "completed"]);
+  assert.deepEqual([shown.children, shown.runs.length, shown.runs[0].outcome], [[second], 2, "reclaimed"]);
   assert.doesNotMatch(JSON.stringify(shown), /abcdefghijklmnop/);
   assert.match(await ok("block", second, "which", "colour?", "--kind", "needs_input"), /put aside/);
   assert.match(await ok("show", second), /blocked \(needs_input\)[\s\S]*which colour\?/);

@@ -59,6 +59,8 @@ export const CHINESE_KANBAN: Readonly<Record<string, string>> = {
   "count the cards by state and profile": "按状态和配置档统计卡片",
   "list who has cards, and how many": "列出谁有多少卡片",
   "give a card to a profile, or to none": "把卡片交给某个配置档，或不交给任何人",
+  "give a card that is being worked on to another profile": "把正在进行的卡片交给另一个配置档",
+  "take it back from its worker first": "先从正在做的一方收回",
   "a profile, or none": "配置档，或 none",
   "it is no profile: people work on it by hand": "不是配置档：由人手动完成",
   "a card has to be done before another": "一张卡片必须先于另一张完成",
