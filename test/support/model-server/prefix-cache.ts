@@ -4,8 +4,12 @@ import type { WireName } from "./script.ts";
 /** The part of a body that providers cache, in their order: tools, system, messages. */
 // biome-ignore lint/suspicious/noExplicitAny: bodies of three protocols
 export function promptOf(wire: WireName, body: any): string {
-  const strip = (value: unknown) =>
-    JSON.stringify(value ?? null, (key, inner) => (key === "cache_control" ? undefined : inner));
+  const strip = (value: unknown) => {
+    const text = JSON.stringify(value ?? null);
+    // Few bodies carry marks, and leaving them out takes much longer.
+    if (!text.includes('"cache_control"')) return text;
+    return JSON.stringify(value, (key, inner) => (key === "cache_control" ? undefined : inner));
+  };
   const spoken: unknown = wire === "responses" ? body.input : body.messages;
   const turns = Array.isArray(spoken) ? spoken : [spoken];
   const system = wire === "anthropic" ? body.system : wire === "responses" ? body.instructions : null;
@@ -13,14 +17,20 @@ export function promptOf(wire: WireName, body: any): string {
 }
 
 export class PrefixCache {
+  /** In the order of their letters: what shares most with a text stands beside it. */
   readonly #seen: string[] = [];
 
   /** Length of the longest prefix shared with any earlier prompt; remembers this one. */
   admit(prompt: string): number {
-    let best = 0;
-    for (const earlier of this.#seen) best = Math.max(best, commonPrefix(earlier, prompt));
-    this.#seen.push(prompt);
-    return best;
+    let [from, to] = [0, this.#seen.length];
+    while (from < to) {
+      const middle = (from + to) >> 1;
+      if ((this.#seen[middle] ?? "") < prompt) from = middle + 1;
+      else to = middle;
+    }
+    const [before = "", after = ""] = [this.#seen[from - 1], this.#seen[from]];
+    if (after !== prompt) this.#seen.splice(from, 0, prompt);
+    return Math.max(commonPrefix(before, prompt), commonPrefix(after, prompt));
   }
 }
 
