@@ -30,6 +30,7 @@ describe("a gateway", () => {
         PAPER_ALLOWED_USERS: "ann,bob,cleo,dora,emil,fay,gus,hal,ida",
         PAPER_UNAUTHORIZED_DM_BEHAVIOR: "pair",
       },
+      gateway: "    rest_first: 0.1\n", // the last of two equal keys counts
     });
     gateway = await startGateway(home);
   });

@@ -8,6 +8,8 @@ import { modelConfig, type TempHome, tempHome } from "./temp-home.ts";
 /** Seconds; long waits have no place in a test. */
 const TIMERS = {
   ...{ connect: 10, reconnect_first: 0.2, reconnect_every: 0.2, reconnect_backoff: 0.2, reconnect_max: 1 },
+  // A rest collects all garbage five times.
+  ...{ rest_first: 600, rest_every: 600 },
   ...{ lease: 3, controls: 0.2, send_retry: 0.1, send_retry_max: 1, stream_tick: 0.02, typing: 0.5, batch: 0.2 },
 };
 
