@@ -118,6 +118,9 @@ describe("stored conversations", () => {
     await mkdir(other, { recursive: true });
     const id = await editor.begin(other);
     await editor.say(id, "hello there");
+    // A folder that is new is asked about once, before anything in it counts.
+    assert.equal(editor.asked[0]?.toolCall.title, "Trust this folder?");
+    assert.match(await readFile(home.at("trusted_folders.json"), "utf8"), new RegExp(`"${other}"`));
     const { sessions } = await editor.agent.request("session/list", { cwd: other });
     assert.deepEqual(
       sessions.map(({ sessionId, cwd }) => [sessionId, cwd]),
