@@ -35,7 +35,8 @@ test("edits from the command line and by the tool, while jobs are taken: all kep
   };
   const world = worldOf([], work, systemClock);
   const { scheduler } = processOf(world, "nowhere:1:x", { file });
-  for (let at = 0; at < 6; at++) await tool({ action: "create", schedule: "every 1m", prompt: "x", name: `job ${at}` });
+  for (let at = 0; at < 6; at++)
+    await tool({ action: "create", schedule: "every 10h", prompt: "x", name: `job ${at}` });
 
   const pick = random(7);
   const start = Math.floor(Date.now() / 1000) * 1000 - 55_000;
@@ -54,12 +55,12 @@ test("edits from the command line and by the tool, while jobs are taken: all kep
     assert.ok(one && two && three);
     const edits = [
       one.enabled ? cli("pause", one.id) : cli("resume", one.id),
-      tool({ action: "update", job_id: two.id, schedule: `every ${1 + pick(5)}m`, name: `named ${round}` }),
+      tool({ action: "update", job_id: two.id, schedule: `every ${10 + pick(5)}h`, name: `named ${round}` }),
       ...(round % 4 === 3
         ? [cli("remove", three.id).then(() => gone.add(three.id))]
         : [cli("edit", three.id, "--prompt", "y")]),
       ...(round % 4 === 1
-        ? [tool({ action: "create", schedule: "every 1m", prompt: "x", name: `more ${round}` })]
+        ? [tool({ action: "create", schedule: "every 10h", prompt: "x", name: `more ${round}` })]
         : []),
     ];
     if (round % 2 === 1) await Promise.all(edits); // some are there before the look

@@ -143,6 +143,23 @@ test("what is paused does not run though the file says that it is enabled, and a
   assert.match(told.join(), /never comes/);
 });
 
+test("a run that was given up meanwhile says nothing more and counts no more", async (t) => {
+  const { look, world, rows } = await rig(
+    t,
+    "every 5m",
+    { next_run_at: at(0), repeat: { times: 3, completed: 0 } },
+    {
+      async work({ id }) {
+        await world.work.endRun(id, { state: "unknown", error: "gone" });
+        return { error: null, said: "late" };
+      },
+    },
+  );
+  const job = await look();
+  assert.deepEqual([job?.repeat.completed, job?.last_status], [0, null]);
+  assert.deepEqual(await rows(), [["2026-11-18T12:00:00Z", "unknown", "gone"]]);
+});
+
 test("a run that is not over when the program ends is stopped after its grace", async (t) => {
   const { scheduler, rows } = await rig(
     t,

@@ -149,6 +149,17 @@ test("whatever happens in whatever order: turns stay in the budget, one continua
   );
 });
 
+test("what waits to be said for a goal is said only while the goal is active", async (t) => {
+  const world = await (await storeFor(t))();
+  assert.equal(await world.goals.nextText(), null);
+  await world.goals.change(() => ({ state: goalOf(4) }));
+  assert.match((await world.goals.nextText()) ?? "", /^\[Continuing toward your standing goal\]\nGoal: paint/);
+  for (const over of [paused(goalOf(4), "by you"), cleared(goalOf(4)), { ...goalOf(4), status: "done" as const }]) {
+    await world.goals.change(() => ({ state: over }));
+    assert.equal(await world.goals.nextText(), null, over.status);
+  }
+});
+
 test("a pause while the judge thinks wins over its verdict", async (t) => {
   const w = await (await storeFor(t))(["done"]);
   await w.goals.change(() => ({ state: goalOf(4) }));
