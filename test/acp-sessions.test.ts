@@ -259,7 +259,7 @@ describe("laws", () => {
         // The conversation is as usable as before.
         assert.deepEqual(await editor.say(id, "still there?"), { stopReason: "end_turn" });
       }),
-      { numRuns: fewer(100, 6) },
+      { numRuns: fewer(60, 10) },
     );
   });
 
@@ -289,7 +289,7 @@ describe("laws", () => {
         );
         assert.deepEqual([...ended].sort(), [...started].sort());
       }),
-      { numRuns: fewer(60, 4) },
+      { numRuns: fewer(40, 10) },
     );
   });
 });

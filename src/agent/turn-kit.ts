@@ -7,7 +7,7 @@ import type { AuxiliaryClient } from "../llm/auxiliary/contract.ts";
 import type { PaidCost, PaidUsage } from "../llm/gate.ts";
 import type { HistoryMessage } from "../llm/messages.ts";
 import { fenced } from "../prompt/fence.ts";
-import { type AnswerTo, type Ask, type Question, refuse } from "../safety/decision.ts";
+import { type AnswerTo, type Ask, type Question, refuse, toldToPeople } from "../safety/decision.ts";
 import type { LaneToken } from "../sessions/store.ts";
 import { pathsOfBatch } from "../tools/toolset/batch-plan.ts";
 import type { HookedCall, RunContext, ToolContext } from "../tools/toolset/context.ts";
@@ -216,7 +216,7 @@ class FileMutations {
 }
 
 function preview(result: string): string {
-  const points = [...(errorOf(result) ?? result).replace(/\s+/g, " ").trim()];
+  const points = [...toldToPeople(errorOf(result) ?? result).replace(/\s+/g, " ").trim()];
   return points.length <= PREVIEW ? points.join("") : `${points.slice(0, PREVIEW - 1).join("")}…`;
 }
 
