@@ -1,5 +1,6 @@
 // One conversation, several processes: whoever does not hold it asks the one that does. Each test has two real processes on one home.
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
 import {
   answerTurns,
@@ -85,11 +86,18 @@ test("/steer of a chat reaches the process that works on its conversation", asyn
 test("/stop of a chat ends the turn of the process that works on its conversation", async () => {
   const other = beside("slow work");
   await isHeld("slow work");
+  paper.say("a", "never mind");
+  await until("it waits for the other process", async () => {
+    const state = JSON.parse(await readFile(home.at("gateway_state.json"), "utf8"));
+    return state.active_agents === 1;
+  });
   paper.say("a", "/stop");
   const { code, stderr } = await other.result;
   assert.equal(code, 1, stderr);
   assert.match(stderr, /interrupted/i);
   await told(`Asked process ${other.pid} to stop its turn.`);
+  await until("what waited is dropped", () => outcomeOf("never mind") === "stopped");
+  assert.ok(!paper.textsOf("a").some((text) => text.includes("heard: never mind")));
 });
 
 test("a message for a turn whose process is killed gets a turn of its own", async () => {

@@ -27,3 +27,15 @@ test("what was said meanwhile is joined by lines; blank text is refused", () => 
   assert.equal(box.take(), "one\ntwo");
   assert.equal(box.empty, true);
 });
+
+test("a message that waits as its own is read by the turn or left to a turn of its own, never both", () => {
+  const box = new SteerBox();
+  box.put("typed here");
+  box.put("written elsewhere", 7);
+  assert.deepEqual(box.endTurn(), [], "the turn has read nothing");
+  assert.equal(box.take(), "typed here", "what was written elsewhere waits there");
+  box.put("written elsewhere", 8);
+  assert.equal(box.take(), "written elsewhere");
+  assert.deepEqual(box.endTurn(), [8]);
+  assert.deepEqual(box.endTurn(), []);
+});
