@@ -1,6 +1,8 @@
 // Every kind of call against everything that can come of it: answered, streamed, refused, left, in use.
 import assert from "node:assert/strict";
+import { writeFile } from "node:fs/promises";
 import { request } from "node:http";
+import { join } from "node:path";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { newHolder } from "../src/sessions/lanes.ts";
 import { type ApiRig, apiRig, KEY, lastText } from "./support/api-rig.ts";
@@ -298,7 +300,10 @@ test("a quiet stream says that it lives, and a client that does not read holds u
   await using quiet = await apiRig({ extra: { keepalive_seconds: 0.05 } });
   quiet.model.script({ text: "at last", delay: 1000 });
   const events = await quiet.events("POST", "/v1/chat/completions", { ...say, stream: true });
-  assert.ok(events.some(({ comment }) => comment === "keepalive"), JSON.stringify(events));
+  assert.ok(
+    events.some(({ comment }) => comment === "keepalive"),
+    JSON.stringify(events),
+  );
   const big = "x".repeat(4_000_000);
   quiet.model
     .clear()
@@ -319,6 +324,26 @@ test("a quiet stream says that it lives, and a client that does not read holds u
   }
   const text = await unread.text();
   assert.ok(text.length > big.length && text.endsWith("data: [DONE]\n\n"), "it gets everything when it reads");
+});
+
+test("a picture of the agent is in the answer, in every form of it but a run", async () => {
+  const path = join(rig.home.project, "dot.png");
+  await writeFile(
+    path,
+    Buffer.from(
+      "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
+      "base64",
+    ),
+  );
+  rig.model.clear().otherwise({ text: `Here:\nMEDIA:${path}` });
+  for (const { path: at, body, streamed } of Object.values(ASKING)) {
+    assert.match(
+      JSON.stringify((await rig.call("POST", at, body)).json),
+      /!\[dot\.png\]\(data:image\/png;base64,iVBOR/,
+    );
+    const events = await rig.events("POST", streamed?.path ?? at, streamed?.body);
+    assert.ok(events.some(({ data }) => /!\[dot\.png\]\(data:image\/png;base64,iVBOR/.test(data ?? "")));
+  }
 });
 
 test("turns beyond the limit are refused and told when to come back", async () => {

@@ -6,6 +6,7 @@ import { AnswerReader, asHeader, callLook, type Ending, isHidden } from "./answe
 import { flag, optionalText, readMessages } from "./content.ts";
 import { ApiError, type Call, type Reply, type Route } from "./contract.ts";
 import { fingerprintOf } from "./idempotency.ts";
+import { PictureStream, withPictures } from "./pictures.ts";
 import type { Api } from "./server.ts";
 import { EventStream } from "./sse.ts";
 import { type BegunTurn, derivedId, type TurnRequest } from "./turns.ts";
@@ -74,7 +75,7 @@ async function answer(api: Api, request: TurnRequest, model: string): Promise<Re
     },
     body: {
       ...head(api, "chat.completion", model),
-      choices: [{ index: 0, message: { role: "assistant", content: text }, finish_reason: finish }],
+      choices: [{ index: 0, message: { role: "assistant", content: await withPictures(text) }, finish_reason: finish }],
       usage: usageOf(ending),
       ...(incomplete ? { hermes: incomplete } : {}),
     },
@@ -129,10 +130,12 @@ async function writeStream(
     out.data({ ...chunk, choices: [{ index: 0, delta, finish_reason: finish }], ...more });
   // The official clients take named events for chunks: they find the fields of one, and nothing to show.
   const tell = (event: string, fields: object) => out.named(event, { ...chunk, choices: [], ...fields });
+  const pictures = new PictureStream();
   const running = new Set<string>();
   await write({ role: "assistant" });
   for await (const event of events) {
-    const piece = reader.take(event);
+    const isEnd = event.type === "text_end" || event.type === "done";
+    const piece = await pictures.take(reader.take(event), isEnd);
     if (piece !== "") await write({ content: piece });
     if (event.type === "tool_start" && !isHidden(event.call)) {
       const { id: toolCallId, name: tool } = event.call;

@@ -10,6 +10,7 @@ import { AnswerReader, asHeader, type Ending } from "./answer.ts";
 import { flag, optionalText, readHistory, readInput } from "./content.ts";
 import { badField, type Call, notFound, type Reply, type Route } from "./contract.ts";
 import { fingerprintOf } from "./idempotency.ts";
+import { PictureStream, withPictures } from "./pictures.ts";
 import { type Item, messageItem, outputOf, ResponseStream } from "./response-stream.ts";
 import type { Api } from "./server.ts";
 import { EventStream } from "./sse.ts";
@@ -145,7 +146,7 @@ export class Responses {
     const { ending } = reader;
     const output = [
       ...outputOf(ending.outcome.messages),
-      messageItem(ending.text || ending.incomplete?.error || NO_ANSWER),
+      messageItem(await withPictures(ending.text || ending.incomplete?.error || NO_ANSWER)),
     ];
     const response = envelope(asked, output, ending);
     if (asked.stores) await this.#keep(asked, response, ending);
@@ -162,8 +163,10 @@ export class Responses {
     if (asked.stores) await this.#keep(asked, begun, null);
     await stream.event("response.created", { response: begun });
     const reader = new AnswerReader();
+    const pictures = new PictureStream();
     for await (const event of turn.events) {
-      const piece = reader.take(event);
+      const isEnd = event.type === "text_end" || event.type === "done";
+      const piece = await pictures.take(reader.take(event), isEnd);
       if (piece !== "") stream.text(piece);
       await stream.take(event);
     }

@@ -8,6 +8,7 @@ import { AnswerReader, asHeader, callLook, isHidden } from "./answer.ts";
 import { agentIncomplete } from "./chat-completions.ts";
 import { optionalText, readSaid } from "./content.ts";
 import { type Call, CLIENT_GONE, type Reply, type Route } from "./contract.ts";
+import { PictureStream, withPictures } from "./pictures.ts";
 import { Questions } from "./questions.ts";
 import { newRunId } from "./runs.ts";
 import type { Api } from "./server.ts";
@@ -49,7 +50,7 @@ async function chat(api: Api, call: Call): Promise<Reply> {
     body: {
       object: "hermes.session.chat.completion",
       session_id: outcome.sessionId,
-      message: { role: "assistant", content: text },
+      message: { role: "assistant", content: await withPictures(text) },
       usage: usageOf(reader),
       ...(incomplete ? { hermes: incomplete } : {}),
     },
@@ -93,6 +94,7 @@ class Talk {
   readonly #api: Api;
   readonly #out: EventStream;
   readonly #reader = new AnswerReader();
+  readonly #pictures = new PictureStream();
   readonly #messageId = `msg_${randomBytes(12).toString("hex")}`;
   #sessionId: string;
   #seq = 0;
@@ -116,7 +118,8 @@ class Talk {
 
   async take(event: AgentEvent): Promise<void> {
     this.#sessionId = event.sessionId;
-    const delta = this.#reader.take(event);
+    const isEnd = event.type === "text_end" || event.type === "done";
+    const delta = await this.#pictures.take(this.#reader.take(event), isEnd);
     if (delta !== "") await this.tell("assistant.delta", { message_id: this.#messageId, delta });
     switch (event.type) {
       case "thinking":
@@ -156,7 +159,7 @@ class Talk {
     const more = incomplete ? { hermes: incomplete } : {};
     await this.tell("assistant.completed", {
       message_id: this.#messageId,
-      content: text,
+      content: await withPictures(text),
       finish_reason: finish,
       ...more,
     });
