@@ -212,7 +212,7 @@ export class EditorSession {
     for (const problem of problems) await this.#notice(problem);
     const expanded = await withReferences(input, this.#opened, {
       note: () => undefined,
-      warn: (text) => void this.#notice(text),
+      warn: (text) => void this.#notice(text).catch(() => undefined), // the turn ends by itself when the client is gone
     });
     if (signal.aborted) return "cancelled";
     if (expanded === null || (expanded.text === "" && !expanded.parts?.length)) return "end_turn";

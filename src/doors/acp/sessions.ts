@@ -221,8 +221,8 @@ export class EditorSessions {
     this.#held.set(id, held);
     const { rows, whole } = await this.#models(opened, false);
     held.models = rows;
-    if (!whole) void this.#laterModels(id, held);
-    setImmediate(() => void this.#tellCommands(id));
+    if (!whole) this.#laterModels(id, held).catch(ignore);
+    setImmediate(() => this.#tellCommands(id).catch(ignore));
     return this.#offered(held);
   }
 
@@ -366,11 +366,13 @@ export class EditorSessions {
     return held;
   }
 
-  /** Nobody is there to be told that nobody is there. */
   async #send(sessionId: string, update: SessionUpdate): Promise<void> {
     await this.#world.client.notify("session/update", { sessionId, update });
   }
 }
+
+/** What is told unasked is told to nobody once the client is gone. */
+const ignore = () => undefined;
 
 /** What the variables name is for conversations that begin. */
 function modelOf(how: OpenHow, home: OpenHome): Pick<OpenRequest, "model" | "provider"> {
