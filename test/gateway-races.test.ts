@@ -43,10 +43,10 @@ for (const mode of ["interrupt", "queue", "steer"])
       for (const other of turns) other.met = true;
       const turn = { met: false };
       turns.add(turn);
-      // A turn that was interrupted has hung up; this server may hear the next one's request before it hears that.
+      // A turn that was interrupted has hung up; this server may hear the next one's request before it hears that, on a busy machine long before.
       const left = clientLeft.then(() => true);
       const isOver = await Promise.race([left, sleep(Math.random() * 40)]);
-      if (turn.met && !isOver && !(await Promise.race([left, sleep(500)]))) together.push(chat);
+      if (turn.met && !isOver && !(await Promise.race([left, sleep(10_000)]))) together.push(chat);
       turns.delete(turn);
       const last = [...body.messages].reverse().find(({ role }: { role: string }) => role === "user");
       return {

@@ -216,7 +216,11 @@ class FileMutations {
 }
 
 function preview(result: string): string {
-  const points = [...toldToPeople(errorOf(result) ?? result).replace(/\s+/g, " ").trim()];
+  const points = [
+    ...toldToPeople(errorOf(result) ?? result)
+      .replace(/\s+/g, " ")
+      .trim(),
+  ];
   return points.length <= PREVIEW ? points.join("") : `${points.slice(0, PREVIEW - 1).join("")}…`;
 }
 
