@@ -81,7 +81,7 @@ describe("the published package", () => {
     assert.ok(!components.some(({ name }) => name === "typescript" || name === "playwright-core"));
     const inside = new Set(components.map(({ name }) => name));
     const ofPlatforms = (await builtinPlatforms()).flatMap(({ packages = {} }) => Object.keys(packages));
-    assert.ok(ofPlatforms.length > 5, "hermes gateway setup installs them into the home");
+    assert.ok(ofPlatforms.length > 0, "hermes gateway setup installs them into the home");
     assert.deepEqual(
       ofPlatforms.filter((name) => inside.has(name)),
       [],

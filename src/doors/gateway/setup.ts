@@ -178,7 +178,8 @@ function problemOf(
 
 /** The variables that a sentence is about; all that are needed when it names none. */
 function namedIn(text: string, { variables }: PlatformEntry): readonly SetupVariable[] {
-  const named = variables.filter(({ name }) => new RegExp(`\\b${name}\\b`).test(text));
+  const words = new Set(text.match(/\w+/g));
+  const named = variables.filter(({ name }) => words.has(name));
   return named.length > 0 ? named : variables.filter(({ optional }) => !optional);
 }
 

@@ -13,7 +13,7 @@ export interface Found extends Pattern {
 }
 
 /** Programs, not modules: loading them would run them. */
-const PROGRAM = /^src\/(?:main|built)\.ts$|-worker\.ts$|worker\.ts$/;
+const PROGRAM = /^src\/(?:main|built|built-library)\.ts$|-worker\.ts$|worker\.ts$/;
 
 export async function collectPatterns(): Promise<{ found: Found[]; built: string[] }> {
   const names = (await readdir(`${root}src`, { recursive: true }))

@@ -180,10 +180,12 @@ export class XmppPerson {
     return person;
   }
 
+  /** Without what was said there before, which was heard already. */
   async enter(room: string): Promise<void> {
     const nick = this.address.split("@")[0];
+    const history = xml("history", { maxstanzas: "0" });
     await this.#client.send(
-      xml("presence", { to: `${room}/${nick}` }, xml("x", { xmlns: "http://jabber.org/protocol/muc" })),
+      xml("presence", { to: `${room}/${nick}` }, xml("x", { xmlns: "http://jabber.org/protocol/muc" }, history)),
     );
     await this.waitFor((stanza) => stanza.getChild("subject") !== undefined, "the subject of the room");
   }
