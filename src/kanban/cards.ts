@@ -4,6 +4,7 @@ import { UserError } from "../kit/errors.ts";
 import type { Connection } from "../sessions/connection.ts";
 import { closesCircle, firstStatus, promotes } from "./rules.ts";
 import type { BlockKind, Card, CardComment, CardEvent, CardRun, CardStatus, Change } from "./schema.ts";
+import { handOnSubscriptions } from "./subscriptions.ts";
 
 /** What a board refuses. Its message is for people and for models alike. */
 export class BoardError extends UserError {
@@ -232,14 +233,7 @@ export function createCard(change: Change, card: NewCard): Card {
   // Put aside by whoever made it: it stays so until somebody unblocks it.
   if (status === "blocked")
     note(change, { card: row.id, kind: "blocked", payload: { reason: null, kind: null, recurrences: 0 } });
-  // Who hears of a card hears of what it was split into.
-  db.run(
-    `INSERT OR IGNORE INTO kanban_notify_subs
-       (task_id, platform, chat_id, chat_type, thread_id, user_id, notifier_profile, delivery_metadata, created_at, last_event_id)
-     SELECT ?, platform, chat_id, chat_type, thread_id, user_id, notifier_profile, delivery_metadata, ?, 0
-     FROM kanban_notify_subs WHERE task_id IN (SELECT parent_id FROM task_links WHERE child_id = ?)`,
-    ...[row.id, now, row.id],
-  );
+  handOnSubscriptions(change, ids, row.id);
   return cardOf(db, row.id);
 }
 

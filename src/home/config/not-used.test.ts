@@ -87,7 +87,7 @@ test("settings that nothing reads are marked as not used yet, and no others", ()
   const marked = fields.filter(({ field }) => field.notUsed).map(({ path }) => path);
   const unread = fields.filter(({ path }) => !isRead(path)).map(({ path }) => path);
   assert.deepEqual(marked, unread);
-  assert.ok(marked.includes("kanban"));
+  assert.ok(marked.includes("lsp"));
   assert.ok(marked.length < fields.length / 2, `${marked.length} of ${fields.length}`);
 });
 

@@ -223,7 +223,9 @@ export const toolSections = {
     model: text("", "model for scheduled runs; empty = the main model"),
     provider: text("", "provider for scheduled runs; empty = the main provider"),
   }),
-  kanban: notUsedYet(record("task board")),
+  kanban: section("Boards of cards.", {
+    auto_subscribe_on_create: flag(true, "a card that is created in a chat reports there what becomes of it"),
+  }),
   lsp: notUsedYet(record("language servers")),
   honcho: notUsedYet(record("Honcho memory")),
   model_catalog: record("`models_dev_url`: another URL for the published model list"),
