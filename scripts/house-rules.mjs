@@ -24,6 +24,9 @@ const spawners = {
   "src/checkpoints/git.ts": "git on the store of checkpoints, without a shell; paths arrive on standard input",
   "src/tools/execute-code/javascript.ts": "not this program: a script's runner, which runs inside the environment",
   "src/tools/files/ripgrep.ts": "ripgrep, without a shell; the pattern is one argument",
+  "src/kanban/workers.ts":
+    "hermes itself, in a process that outlives the one that started it, for a card; and ps, which says when a process began",
+  "src/kanban/workspaces.ts": "git with fixed arguments, without a shell, for worktrees that cards name",
   "src/prompt/ports.ts": "git and version probes with fixed arguments, without a shell",
   "src/mcp/stdio-transport.ts": "MCP servers of the settings, each decided about by mcp/launch-check.ts",
   "src/skills/preprocess.ts": "shell lines of a skill, each decided about by safety/unattended.ts",

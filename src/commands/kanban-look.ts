@@ -2,7 +2,7 @@
 import { type Command, Option } from "commander";
 import { cardOf, listCards, runsOf } from "../kanban/cards.ts";
 import type { BoardFile } from "../kanban/schema.ts";
-import { assigneeRows, cardJson, cardLine, cardText, runJson, runLine, statsOf, statsText } from "../kanban/show.ts";
+import { assigneeRows, cardJson, cardLine, cardText, runJson, runLine } from "../kanban/show.ts";
 import type { KanbanWorld } from "./kanban.ts";
 
 interface ListFlags {
@@ -65,15 +65,6 @@ export function defineLooks(command: Command, { onBoard, world }: Looking): void
         if (asJson) return data(runs.map(runJson));
         if (runs.length === 0) return out("Nobody has worked on it yet.\n");
         for (const run of runs) out(`${runLine(run, world.clock.now() / 1000)}\n`, { asIs: true });
-      }),
-    );
-  json(command.command("stats"))
-    .description("count the cards by state and profile")
-    .action(({ json: asJson }: { readonly json?: true }) =>
-      onBoard((board) => {
-        const stats = statsOf(board.db);
-        if (asJson) data(stats);
-        else out(`${statsText(stats)}\n`);
       }),
     );
   json(command.command("assignees"))

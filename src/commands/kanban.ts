@@ -9,10 +9,8 @@ import { assign, BoardError, cardOf, comment, createCard, edit, link, unlink } f
 import {
   archive,
   block,
-  claim,
   complete,
   heartbeat,
-  newLock,
   promoteByHand,
   reclaim,
   remove,
@@ -20,14 +18,17 @@ import {
   unblock,
   withReason,
 } from "../kanban/moves.ts";
+import { type WorkerIdentity, workerNow } from "../kanban/runs.ts";
 import type { BlockKind, BoardFile, Change } from "../kanban/schema.ts";
 import { cardJson } from "../kanban/show.ts";
+import { Workers } from "../kanban/workers.ts";
 import type { Clock } from "../kit/clock.ts";
 import { messageOf } from "../kit/errors.ts";
 import { isRecord, parseJson } from "../kit/json.ts";
 import { lazy } from "../kit/lazy.ts";
 import { defineBoards } from "./kanban-boards.ts";
 import { defineLooks } from "./kanban-look.ts";
+import { defineWork } from "./kanban-work.ts";
 
 /** What the words need of the door they are typed in. */
 export interface KanbanWorld {
@@ -37,6 +38,10 @@ export interface KanbanWorld {
   err(text: string): void;
   /** Some of what was asked failed. */
   failed(): void;
+  /** Runs what goes on until somebody stops it; only where somebody can. */
+  lasts?(work: (stop: AbortSignal) => Promise<void>): Promise<void>;
+  /** What a daemon does beside each look at a board. */
+  beside?(slug: string, board: BoardFile): Promise<unknown>;
 }
 
 interface CreateFlags {
@@ -84,10 +89,13 @@ export function defineKanban(command: Command, world: KanbanWorld): void {
     world.home.env("HERMES_PROFILE") ??
     (world.home.paths.profile === "default" ? userName() : world.home.paths.profile);
 
+  async function slug(): Promise<string> {
+    const named: unknown = command.opts().board;
+    return typeof named === "string" ? named : boards().active();
+  }
   /** On the board that is meant; it is closed again whatever happens. */
   async function onBoard<T>(work: (board: BoardFile) => Promise<T> | T): Promise<T> {
-    const named: unknown = command.opts().board;
-    const board = await boards().open(typeof named === "string" ? named : await boards().active());
+    const board = await boards().open(await slug());
     try {
       return await work(board);
     } finally {
@@ -104,11 +112,13 @@ export function defineKanban(command: Command, world: KanbanWorld): void {
     await onBoard(async (board) => {
       for (const id of ids)
         try {
+          const worker = workerNow(board.db, id, hostname());
           await board.change((change) => {
             work(change, id);
             if (isDry) throw new OnlyTried();
           });
           out(`✓ ${id} ${done}\n`);
+          if (worker) await stopFormer(board, id, worker);
         } catch (error) {
           if (error instanceof OnlyTried) {
             out(`✓ ${id} ${done}\n`);
@@ -119,6 +129,12 @@ export function defineKanban(command: Command, world: KanbanWorld): void {
           world.failed();
         }
     });
+  }
+  /** Whoever took a card out of the hands of its worker; a worker that does so itself ends by itself. */
+  async function stopFormer(board: BoardFile, id: string, worker: WorkerIdentity & { readonly run: number }) {
+    if (cardOf(board.db, id).current_run_id === worker.run || world.home.env("HERMES_KANBAN_TASK") === id) return;
+    const isGone = await new Workers(world.clock).stop(worker, id);
+    if (!isGone) world.err(`⚠ The worker of ${id} (process ${worker.pid}) does not end.\n`);
   }
   const data = (value: unknown) => out(`${JSON.stringify(value, null, 2)}\n`, { asIs: true });
 
@@ -180,6 +196,7 @@ export function defineKanban(command: Command, world: KanbanWorld): void {
       out(`✓ ${card.id} ${card.status}: ${card.title}\n`);
     });
   defineLooks(command, { onBoard, world });
+  defineWork(command, { boards, slug, onBoard, world, whole, seconds });
 
   command
     .command("assign")
@@ -223,19 +240,6 @@ export function defineKanban(command: Command, world: KanbanWorld): void {
         await onBoard((board) => board.change((change) => act(change, parent, child)));
         out(`✓ ${child} ${done} ${parent}\n`);
       });
-  command
-    .command("claim")
-    .description("take a card to work on it by hand")
-    .argument("<id>", "the card")
-    .option("--ttl <TIME>", "how long it is yours without a sign of life: 15m", seconds)
-    .action(async (id: string, { ttl }: { readonly ttl?: number }) => {
-      const lock = newLock(hostname(), process.ppid);
-      const claimed = await onBoard((board) =>
-        board.change((change) => claim(change, id, { lock, ...(ttl === undefined ? {} : { seconds: ttl }) })),
-      );
-      if (!claimed) throw new BoardError(`${id} cannot be taken now: hermes kanban show ${id} says why.`);
-      out(`✓ ${id} is yours, as run ${claimed.run}\n`);
-    });
   command
     .command("reclaim")
     .description("take a card back from its worker")

@@ -12,7 +12,7 @@ const DEFAULT_BOARD = "default";
 const SLUG = /^[a-z0-9][a-z0-9\-_]{0,63}$/;
 
 /** One board: its folders and files. */
-interface BoardPlace {
+export interface BoardPlace {
   readonly slug: string;
   readonly folder: string;
   readonly database: string;

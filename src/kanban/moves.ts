@@ -18,7 +18,7 @@ import { judge, type Move } from "./rules.ts";
 import type { BlockKind, Card, CardRun, Change, RunOutcome } from "./schema.ts";
 
 /** How long a claim counts without a sign of life. */
-const CLAIM_SECONDS = 900;
+export const CLAIM_SECONDS = 900;
 
 interface Applied {
   readonly card: Card;
@@ -46,7 +46,7 @@ function apply(change: Change, id: string, move: Move, payload: object, run: num
 }
 
 /** The open run of a card ends, in the same step as its state. */
-function closeRun(
+export function closeRun(
   { db, now }: Change,
   card: Card,
   end: {
@@ -258,7 +258,7 @@ export function heartbeat(change: Change, id: string, text: string | undefined):
   note(change, { card: id, kind: "heartbeat", payload: { note: text ?? null }, run: card.current_run_id });
 }
 
-/** Taken out of the hands of whoever had it; its worker has ended by now. */
+/** Taken out of the hands of whoever had it. No other worker is started before that one has ended. */
 export function reclaim(change: Change, id: string, reason: string | undefined): void {
   const card = cardOf(change.db, id);
   if (card.status !== "running") throw new BoardError(`${id} is ${card.status}; nobody works on it.`);

@@ -16,6 +16,7 @@ import { ChatGoals } from "./goals.ts";
 import { ChatHooks } from "./hooks.ts";
 import { Inbound } from "./inbound.ts";
 import { lockBot, noteRestart, stateDirOf } from "./instance.ts";
+import { type GatewayKanban, openGatewayKanban } from "./kanban-dispatch.ts";
 import { Link, type LinkStatus } from "./link.ts";
 import { chatFiles, readUserInput } from "./media-in.ts";
 import { Notices } from "./notices.ts";
@@ -88,6 +89,7 @@ class Gateway {
   readonly #over = new AbortController();
   readonly #warnings: string[];
   readonly #cron: GatewayCron;
+  readonly #kanban: GatewayKanban;
 
   static async open(run: GatewayRun): Promise<Gateway> {
     const { home, store, clock } = run;
@@ -123,6 +125,7 @@ class Gateway {
     this.#routes = routes;
     this.#hooks = hooks;
     this.#cron = parts.cron;
+    this.#kanban = openGatewayKanban({ home, clock });
     this.#warnings = [...parts.warnings];
     this.#entries = new Map(parts.entries.map((entry) => [entry.name, entry]));
     this.#background = new BackgroundTasks({ clock, onReport: (report) => this.#reportBackground(report) });
@@ -221,7 +224,8 @@ class Gateway {
     const owed = await this.#work.owedByOriginal();
     for (const warning of [...this.#warnings, ...closed, ...(owed === null ? [] : [owed])])
       out(`[Gateway] warning: ${warning}`);
-    if (this.#links.size === 0 && !(await this.#cron.hasJobs())) return this.#nothingToDo();
+    const hasOtherWork = (await this.#cron.hasJobs()) || (await this.#kanban.hasWork());
+    if (this.#links.size === 0 && !hasOtherWork) return this.#nothingToDo();
     await this.#recover();
     for (const link of this.#links.values()) link.start();
     await Promise.race([Promise.all([...this.#links.values()].map(({ tried }) => tried)), aborted(stop)]);
@@ -237,6 +241,8 @@ class Gateway {
       .map(({ entry }) => entry.name);
     const retrying = states.filter((state) => state === "retrying").length;
     out(await this.#cron.line());
+    const kanban = await this.#kanban.line();
+    if (kanban !== null) out(kanban);
     const isWell = connected.length > 0 || states.length === 0;
     this.#run.state({ gateway_state: isWell ? "running" : "degraded", warnings: this.#warnings });
     out(`[Gateway] ready: ${connected.length > 0 ? connected.join(", ") : `none connected, ${retrying} retrying`}`);
@@ -256,6 +262,7 @@ class Gateway {
       if (this.#desk.running.length === 0) await restAwhile();
     });
     this.#cron.start((platform) => this.#wake(platform));
+    this.#kanban.start();
     await aborted(stop);
     return this.#end(stop.reason as Ending); // the contract of `stop`
   }
@@ -349,6 +356,7 @@ class Gateway {
     const [cut] = await Promise.all([
       this.#desk.drain(seconds * 1000, isRestart ? "restart" : "shutdown"),
       this.#cron.close(seconds * 1000),
+      this.#kanban.close(),
     ]);
     await this.#close();
     if (cut === 0) await this.#run.endedClean();

@@ -122,4 +122,48 @@ export const CHINESE_KANBAN: Readonly<Record<string, string>> = {
   "--metadata: this is no object in JSON.": "--metadata：这不是 JSON 对象。",
   "a whole number is needed.": "需要一个整数。",
   "a time is needed: 30, 90s, 30m, 2h or 1d.": "需要一个时长：30、90s、30m、2h 或 1d。",
+  "look at the board once: end what has ended, start workers for cards that are ready":
+    "查看看板一次：结束已终止的，为就绪的卡片启动执行者",
+  "start at most so many": "最多启动这么多",
+  "failures until a card is blocked, for this look": "这次查看中，失败多少次后搁置卡片",
+  "start workers for all boards in this terminal until Ctrl+C, without a gateway":
+    "在此终端中为所有看板启动执行者，直到 Ctrl+C；不需要网关",
+  "although a gateway does it: take over when that one ends": "即使网关正在负责：等它结束后接手",
+  "show what the workers of a card printed": "显示卡片的执行者所输出的内容",
+  "only the end of it": "只显示结尾",
+  "follow what happens to a card until Ctrl+C": "跟踪一张卡片的动态，直到 Ctrl+C",
+  "follow what happens on the board until Ctrl+C": "跟踪看板的动态，直到 Ctrl+C",
+  "only cards of this profile": "只看此配置档的卡片",
+  "only cards of this tenant": "只看此租户的卡片",
+  "only such events: completed, blocked, crashed, ...": "只看这类事件：completed、blocked、crashed……",
+  "how often to look": "多久查看一次",
+  "count the cards by state and profile, and say why ready ones wait":
+    "按状态和配置档统计卡片，并说明就绪的卡片为何等待",
+  "Another process is looking at this board just now.": "另一个进程正在查看此看板。",
+  "Nothing to do.": "无事可做。",
+  "Another process starts workers for these boards; this one waits until it ends.":
+    "另一个进程正在为这些看板启动执行者；本进程等它结束。",
+  "another process, most likely the gateway, starts workers for these boards already. With --force this one waits until it ends.":
+    "另一个进程（很可能是网关）已在为这些看板启动执行者。加 --force 则等它结束后接手。",
+  "{id} has no log: no worker was started for it yet.": "{id} 没有日志：还没有为它启动过执行者。",
+  '"{name}" goes on until it is stopped; type it in a terminal: hermes kanban {command}':
+    "“{name}”会一直运行到被停止；请在终端中输入：hermes kanban {command}",
+  "⚠ The worker of {id} (process {pid}) does not end.": "⚠ {id} 的执行者（进程 {pid}）没有结束。",
+  "{id}: nobody is assigned, and kanban.default_assignee names no profile":
+    "{id}：没有负责者，kanban.default_assignee 也没有指定配置档",
+  "{id}: its assignee is no profile: people work on it by hand": "{id}：负责者不是配置档：由人手动完成",
+  "{id}: as many cards run as kanban.max_in_progress allows": "{id}：正在进行的卡片已达 kanban.max_in_progress 的上限",
+  "{id}: as many cards of its profile run as kanban.max_in_progress_per_profile allows":
+    "{id}：此配置档正在进行的卡片已达 kanban.max_in_progress_per_profile 的上限",
+  "{id}: its former worker has not ended yet": "{id}：之前的执行者尚未结束",
+  "{id}: a quota stopped it a few minutes ago": "{id}：几分钟前因配额而停止",
+  "{id}: its last error was about a quota or a key; it is tried again after a pause":
+    "{id}：上次的错误与配额或密钥有关；稍后会重试",
+  "{id}: it was completed less than an hour ago, and nobody put it into line again":
+    "{id}：不到一小时前刚完成，也没有人让它重新排队",
+  "{id}: a comment of the last day names a pull request; block and unblock it to continue":
+    "{id}：一天内的评论提到了一个拉取请求；先搁置再解除即可继续",
+  "{id}: its worker starts in a moment": "{id}：执行者马上启动",
+  "{id}: nobody starts workers: run hermes gateway run, or hermes kanban daemon":
+    "{id}：没有人启动执行者：请运行 hermes gateway run 或 hermes kanban daemon",
 };

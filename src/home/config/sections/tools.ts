@@ -224,6 +224,37 @@ export const toolSections = {
     provider: text("", "provider for scheduled runs; empty = the main provider"),
   }),
   kanban: section("Boards of cards.", {
+    dispatch_in_gateway: flag(true, "the gateway starts workers for cards that are ready", {
+      env: "HERMES_KANBAN_DISPATCH_IN_GATEWAY",
+    }),
+    dispatch_interval_seconds: number(
+      60,
+      "look at the boards at least this often, in seconds; changes are noticed at once",
+      {
+        min: 1,
+      },
+    ),
+    failure_limit: whole(2, "failures in a row after which a card is blocked; its own `--max-retries` wins", {
+      min: 1,
+    }),
+    max_in_progress: {
+      ...orNull(whole(0, "cards of a board that run at the same time; null = no limit", { min: 1 })),
+      fallback: 4,
+    },
+    max_in_progress_per_profile: orNull(
+      whole(0, "cards of a board that run at the same time for one profile; null = no limit", { min: 1 }),
+    ),
+    dispatch_stale_timeout_seconds: whole(
+      14_400,
+      "stop a worker that runs this long and gave no sign of life for an hour, in seconds; 0 = never",
+      { min: 0 },
+    ),
+    worker_log_rotate_bytes: whole(2_097_152, "start another log of a worker when it is larger than this", { min: 0 }),
+    worker_log_backup_count: whole(1, "older logs of a worker that are kept", { min: 0 }),
+    default_assignee: text("", "profile that works on cards without an assignee; empty = nobody"),
+    orchestrator_profile: notUsedYet(text("", "profile that a split card is given to; empty = the default profile")),
+    auto_decompose: notUsedYet(flag(true, "split cards in triage without being asked")),
+    auto_decompose_per_tick: notUsedYet(whole(3, "cards that are split in one look", { min: 1 })),
     auto_subscribe_on_create: flag(true, "a card that is created in a chat reports there what becomes of it"),
   }),
   lsp: notUsedYet(record("language servers")),

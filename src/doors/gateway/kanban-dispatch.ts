@@ -1,0 +1,73 @@
+// Boards in a gateway: workers are started from here for all boards of the root, by one gateway of it alone.
+import type { OpenHome } from "../../home/open.ts";
+import { Boards } from "../../kanban/boards.ts";
+import { listCards } from "../../kanban/cards.ts";
+import { Dispatcher, type Look } from "../../kanban/dispatch.ts";
+import type { BoardFile } from "../../kanban/schema.ts";
+import { BoardWatch, hasBoards } from "../../kanban/watch.ts";
+import { Workers } from "../../kanban/workers.ts";
+import type { Clock } from "../../kit/clock.ts";
+import { plural } from "../../kit/formats.ts";
+
+export interface GatewayKanban {
+  /** There is a board, and this gateway may start workers for it. */
+  hasWork(): Promise<boolean>;
+  /** For the console; null where there is nothing to say. */
+  line(): Promise<string | null>;
+  start(): void;
+  /** Starts nothing more. Workers go on; whoever dispatches next finds them. */
+  close(): Promise<void>;
+}
+
+interface GatewayKanbanOptions {
+  readonly home: OpenHome;
+  readonly clock: Clock;
+  /** Behind each look at a board, beside everything else. */
+  beside?(slug: string, board: BoardFile): Promise<unknown>;
+}
+
+export function openGatewayKanban({ home, clock, beside }: GatewayKanbanOptions): GatewayKanban {
+  const boards = new Boards(home, clock);
+  const log = home.log.child("kanban");
+  const over = new AbortController();
+  const workers = new Workers(clock, () => watch.wake());
+  const isOn = () => home.config().kanban.dispatch_in_gateway;
+  const watch: BoardWatch = new BoardWatch({
+    ...{ home, boards, clock, isOn },
+    dispatcher: new Dispatcher({
+      ...{ home, boards, workers },
+      started: ({ card, profile, run }) => log.info(`${card.id} is worked on by ${profile}, run ${run}`),
+    }),
+    looked: (look) => note(look),
+    report: (problem) => log.warn(problem),
+    taken: () => log.info("another gateway starts workers for the boards of this root"),
+    ...(beside ? { beside } : {}),
+  });
+  const note = ({ board, actions }: Look) => {
+    for (const action of actions)
+      if (action.type === "end" || action.type === "stop")
+        log.info(`board ${board}: ${action.card}: ${action.outcome}: ${action.error}`);
+  };
+  let running: Promise<void> = Promise.resolve();
+  return {
+    hasWork: async () => isOn() && (await hasBoards(boards)),
+    async line() {
+      if (!isOn() || !(await hasBoards(boards))) return null;
+      const counts = { ready: 0, running: 0 };
+      const slugs = await boards.list();
+      for (const slug of slugs) {
+        const board = await boards.open(slug);
+        for (const status of ["ready", "running"] as const) counts[status] += listCards(board.db, { status }).length;
+        board.close();
+      }
+      return `[Kanban] ${plural(slugs.length, "board")}: ${counts.ready} ready, ${counts.running} running`;
+    },
+    start() {
+      running = watch.run(over.signal);
+    },
+    async close() {
+      over.abort();
+      await running;
+    },
+  };
+}
