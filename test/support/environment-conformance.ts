@@ -197,7 +197,8 @@ export function environmentConformance(kind: string, open: () => Promise<Conform
       child.onOutput(resolve);
     });
     await child.kill();
-    assert.equal(await child.exited, -15);
+    // Asked first, and killed where that took too long.
+    assert.ok([-15, -9].includes((await child.exited) ?? 0));
     assert.equal(
       (await run(`while kill -0 ${grandchild.trim()} 2>/dev/null; do sleep 0.02; done; echo gone`)).output,
       "gone\n",

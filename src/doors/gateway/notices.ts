@@ -12,6 +12,7 @@ import { takeRestartNote } from "./instance.ts";
 import type { Link } from "./link.ts";
 import { type QueuedMessage, targetOf } from "./reply.ts";
 import type { Routes } from "./routes.ts";
+import { HANDED_ON } from "./send.ts";
 import type { GatewaySettings } from "./settings.ts";
 import type { ChatTurn } from "./turn.ts";
 
@@ -64,12 +65,12 @@ export class Notices {
       await this.tell(link, targetOf(message), `notice:${id}`, `${status === "done" ? "✅" : "⚠️"} ${id}\n\n${text}`);
   }
 
-  /** Told once in the chat, if that can be reached; `gateway status` counts it. */
+  /** Told once: in the chat, if that can be reached, unless whoever sent it hears of it anyway. `gateway status` counts it. */
   async undeliverable(row: OutboxRow, error: string): Promise<void> {
     const { log } = this.#options;
     log.warn(`a message to ${row.platform} could not be delivered: ${error}`);
     const link = this.#options.link(row.platform);
-    if (!link || row.cause.startsWith("notice:")) return;
+    if (!link || row.cause.startsWith("notice:") || row.cause.startsWith(HANDED_ON)) return;
     const target = row.target as ChatTarget; // written by us
     const text = t("A message could not be delivered: {why}", { why: error });
     await this.tell(link, target, `notice:dead:${row.id}`, text);

@@ -28,6 +28,9 @@ const WAIT_MS = 30_000;
 const HAND_ON_MS = 20_000;
 const LOOK_MS = 50;
 
+/** How causes begin whose sender waits for the end and is told of it. */
+export const HANDED_ON = "handed:";
+
 export class Sender {
   readonly #options: SenderOptions;
 
@@ -59,7 +62,7 @@ export class Sender {
     if ("error" in chats) return { failed: "refused", error: chats.error };
     const [chat] = chats;
     if (!chat) return { failed: "refused", error: "there is no chat to hand it on to" };
-    const ids = await this.#promise(chat, text, cause);
+    const ids = await this.#promise(chat, text, `${HANDED_ON}${cause}`);
     // A cause that was promised before has its old rows.
     const last = await work.outboxRow(ids.at(-1) ?? 0);
     if (last?.state === "sent") return { duplicate: true };
