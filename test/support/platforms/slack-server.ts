@@ -257,7 +257,12 @@ export class SlackServer {
 
   #deliver(envelope: { envelope_id: string; accepts_response_payload: boolean }, attempt: number): void {
     const [socket] = [...this.#sockets].toReversed();
-    if (!socket || attempt > 3 || this.mute) return;
+    if (attempt > 3 || this.mute) return;
+    if (!socket) {
+      // What was sent once waits for a connection; what comes while there is none is only in the history.
+      if (attempt > 0) this.#later(this.retryMs, () => this.#deliver(envelope, attempt));
+      return;
+    }
     const retry = attempt > 0 ? { retry_attempt: attempt, retry_reason: "timeout" } : {};
     socket.send(JSON.stringify({ ...envelope, ...retry }));
     this.#later(this.retryMs, () => {
