@@ -29,6 +29,7 @@ const NO_OBJECTS: Asking["wrong"] = [
   ["", null],
   ["{", null],
   [[], null],
+  [`{"tools":${"[".repeat(2000)}${"]".repeat(2000)}}`, null],
   ["null", null],
   ["42", null],
 ];

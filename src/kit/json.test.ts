@@ -3,6 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import {
   boolean,
+  isNestedDeeper,
   listOf,
   mapOf,
   nullable,
@@ -55,4 +56,18 @@ test("what was written as JSON reads back; anything else is null", () => {
       assert.ok(read === null || person(read));
     }),
   );
+});
+
+test("how deep a JSON text is nested is known without reading it as JSON", () => {
+  const depthOf = (value: unknown): number =>
+    typeof value === "object" && value !== null ? 1 + Math.max(0, ...Object.values(value).map(depthOf)) : 0;
+  fc.assert(
+    fc.property(fc.jsonValue({ maxDepth: 6 }), fc.boolean(), (value, spaced) => {
+      const bytes = Buffer.from(JSON.stringify(value, null, spaced ? 1 : 0));
+      const depth = depthOf(value);
+      assert.equal(isNestedDeeper(bytes, depth), false);
+      if (depth > 0) assert.equal(isNestedDeeper(bytes, depth - 1), true);
+    }),
+  );
+  assert.equal(isNestedDeeper(Buffer.from(JSON.stringify('\\"[[[{{')), 0), false, "brackets of a text do not count");
 });

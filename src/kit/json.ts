@@ -74,6 +74,29 @@ export function asText(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
+/**
+ * Whether lists and objects of a JSON text lie deeper in each other than this. A text of nothing but brackets keeps `JSON.stringify` busy
+ * for half a minute. Of a text that is no JSON it says anything.
+ */
+export function isNestedDeeper(json: Uint8Array, levels: number): boolean {
+  let depth = 0;
+  let inText = false;
+  for (let at = 0; at < json.length; at++) {
+    const byte = json[at];
+    if (inText) {
+      if (byte === BACKSLASH) at++;
+      else if (byte === QUOTE) inText = false;
+    } else if (byte === QUOTE) inText = true;
+    else if (byte === 0x5b || byte === 0x7b) {
+      if (++depth > levels) return true;
+    } else if (byte === 0x5d || byte === 0x7d) depth--;
+  }
+  return false;
+}
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+
 /** The value of a JSON text, or `undefined` when it is none. */
 export function parseJson(text: string): unknown {
   try {

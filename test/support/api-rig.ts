@@ -1,6 +1,7 @@
 // The API server in this process, on a home of its own, with the scripted model behind it; or `hermes api` in a process.
 import { type ApiServer, startApi } from "../../src/doors/api/server.ts";
 import { readApiSettings } from "../../src/doors/api/settings.ts";
+import { lazy } from "../../src/kit/lazy.ts";
 import type { SessionStore } from "../../src/sessions/store.ts";
 import { ModelServer } from "./model-server/server.ts";
 import { openRequest } from "./open-request.ts";
@@ -17,6 +18,8 @@ export interface ApiRig extends AsyncDisposable {
   call(method: string, path: string, body?: unknown, headers?: Readonly<Record<string, string>>): Promise<Answered>;
   /** The events of a stream, until it ends. */
   events(method: string, path: string, body?: unknown, headers?: Readonly<Record<string, string>>): Promise<SseEvent[]>;
+  /** The server alone; its home, store and model stay. */
+  stop(): Promise<void>;
 }
 
 export interface Answered {
@@ -61,6 +64,7 @@ export async function apiRig({ extra = {}, config = "", key = KEY }: RigOptions 
       headers: { ...(key === null ? {} : { authorization: `Bearer ${key}` }), ...headers },
       ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }),
     });
+  const stop = lazy(() => server.close());
   return {
     ...{ url: server.url, model, store, home },
     async call(...args) {
@@ -71,8 +75,9 @@ export async function apiRig({ extra = {}, config = "", key = KEY }: RigOptions 
     async events(...args) {
       return parseEvents(await (await send(...args)).text());
     },
+    stop,
     async [Symbol.asyncDispose]() {
-      await server.close();
+      await stop();
       await store.close();
       await model.close();
       await home[Symbol.asyncDispose]();

@@ -1,5 +1,6 @@
 // What a turn said and came to, as every form of answer needs it: the text as it may be shown, the tokens, and how it ended.
 import type { AgentEvent, ToolCallView, TurnOutcome } from "../../agent/events.ts";
+import type { HistoryMessage } from "../../llm/messages.ts";
 import { feedRow } from "../feed.ts";
 
 interface TokenCount {
@@ -34,6 +35,8 @@ export interface Ending {
  */
 export class AnswerReader {
   #shown = "";
+  /** The newest of the texts, as far as it came. */
+  #segment = "";
   #isSegmentOpen = false;
   #input = 0;
   #output = 0;
@@ -57,6 +60,9 @@ export class AnswerReader {
         this.#isSegmentOpen = false;
         return piece;
       }
+      case "tool_start":
+        this.#segment = "";
+        return "";
       case "usage":
         if (event.task === "main") {
           this.#input += event.usage.promptTokens ?? 0;
@@ -74,14 +80,17 @@ export class AnswerReader {
   get ending(): Ending {
     const outcome = this.#outcome;
     if (outcome === null) throw new Error("the turn has not ended");
-    const { finalText, completed, partial, failed, interrupted, exitReason, error } = outcome;
+    const { finalText, completed, partial, failed, interrupted, interruptMessage, exitReason, error } = outcome;
     const isTruncated = exitReason.startsWith("truncated_response");
-    const why = error ?? (failed || interrupted ? (finalText ?? "the turn was interrupted") : null);
+    const why = interrupted
+      ? (interruptMessage ?? finalText ?? "the turn was interrupted")
+      : (error ?? (failed ? finalText : null));
     const finish =
       partial && isTruncated ? "length" : failed || interrupted || (!completed && why !== null) ? "error" : "stop";
     return {
       outcome,
-      text: finalText ?? (interrupted ? "" : this.#shown),
+      // Of an interrupt the final text only says that there was one.
+      text: interrupted ? this.#shown : (finalText ?? this.#shown),
       finish,
       isEmpty: (failed || interrupted) && this.#shown.trim() === "",
       tokens: this.tokens,
@@ -97,6 +106,13 @@ export class AnswerReader {
     };
   }
 
+  /** The conversation behind the turn. What an interrupt cut off is part of it: its reader has seen it. */
+  get messages(): readonly HistoryMessage[] {
+    const { messages } = this.ending.outcome;
+    const isCut = this.#segment.trim() !== "" && messages.at(-1)?.role !== "assistant";
+    return isCut ? [...messages, { role: "assistant", content: this.#segment }] : messages;
+  }
+
   get tokens(): TokenCount {
     return { input: this.#input, output: this.#output };
   }
@@ -105,6 +121,7 @@ export class AnswerReader {
     if (piece === "") return "";
     const isNext = !this.#isSegmentOpen && this.#shown !== "";
     this.#isSegmentOpen = true;
+    this.#segment = isNext || this.#shown === "" ? piece : this.#segment + piece;
     const shown = isNext ? `\n\n${piece}` : piece;
     this.#shown += shown;
     return shown;
@@ -119,6 +136,18 @@ export function callLook(call: ToolCallView, redact: (text: string) => string) {
   const { emoji, detail } = feedRow(call);
   return { emoji, label: redact(call.preview || detail) };
 }
+
+/** Which conversation it was, and whose memory: said with every answer of a turn. */
+export const sessionHeaders = (
+  sessionId: string,
+  sessionKey: string | undefined,
+): Readonly<Record<string, string>> => ({
+  ...nameHeader("x-hermes-session-id", sessionId),
+  ...(sessionKey === undefined ? {} : nameHeader("x-hermes-session-key", sessionKey)),
+});
+
+/** Whole and unchanged, as it is sent back; a name in letters that no header carries is left out. */
+const nameHeader = (header: string, name: string) => (/^[\x20-\x7e]*$/.test(name) ? { [header]: name } : {});
 
 /** The first words of a reason, as a header can carry them. */
 export const asHeader = (text: string) =>

@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { headerOf } from "../http.ts";
 import { sessionHeader } from "./admission.ts";
-import { AnswerReader, asHeader, callLook, type Ending, isHidden } from "./answer.ts";
+import { AnswerReader, asHeader, callLook, type Ending, isHidden, sessionHeaders } from "./answer.ts";
 import { flag, optionalText, readMessages } from "./content.ts";
 import { ApiError, type Call, type Reply, type Route } from "./contract.ts";
 import { fingerprintOf } from "./idempotency.ts";
@@ -28,8 +28,10 @@ async function complete(api: Api, call: Call): Promise<Reply | undefined> {
   const key = headerOf(call.headers, "idempotency-key");
   // Whoever sends a key comes back for the answer: it is worked out also when they have hung up.
   const signal = key === "" ? call.gone : new AbortController().signal;
-  return api.idempotency.run(key, fingerprintOf("chat", body, FINGERPRINT), async () =>
-    answer(api, { ...request, signal }, model),
+  return api.idempotency.run(
+    key,
+    () => fingerprintOf("chat", body, FINGERPRINT),
+    () => answer(api, { ...request, signal }, model),
   );
 }
 
@@ -63,8 +65,7 @@ async function answer(api: Api, request: TurnRequest, model: string): Promise<Re
   return {
     status: 200,
     headers: {
-      "x-hermes-session-id": asHeader(current),
-      ...(request.sessionKey ? { "x-hermes-session-key": asHeader(request.sessionKey) } : {}),
+      ...sessionHeaders(current, request.sessionKey),
       ...(incomplete
         ? {
             "x-hermes-completed": "false",
@@ -100,10 +101,7 @@ async function stream(
 ): Promise<undefined> {
   const turn = await api.turns.begin(request);
   const out = new EventStream(call.outgoing, api.settings.keepaliveSeconds);
-  out.begin({
-    "x-hermes-session-id": asHeader(turn.sessionId),
-    ...(request.sessionKey ? { "x-hermes-session-key": asHeader(request.sessionKey) } : {}),
-  });
+  out.begin(sessionHeaders(turn.sessionId, request.sessionKey));
   const chunk = head(api, "chat.completion.chunk", model);
   const options = body.stream_options;
   const wantsUsageChunk = typeof options === "object" && options !== null && "include_usage" in options;

@@ -28,7 +28,11 @@ test("calls with one key and one body are worked out once, whatever their order 
         const known = first.get(key);
         const isKept = key !== "" && known !== undefined && now - known.at <= 300_000;
         const before = worked;
-        const answer = idempotency.run(key, fingerprintOf("chat", { body }, ["body"]), async () => ok(++worked));
+        const answer = idempotency.run(
+          key,
+          () => fingerprintOf("chat", { body }, ["body"]),
+          async () => ok(++worked),
+        );
         if (isKept && known.body !== body) {
           await assert.rejects(answer, (error) => error instanceof ApiError && error.status === 422);
           continue;
@@ -49,19 +53,45 @@ test("calls with one key and one body are worked out once, whatever their order 
 test("what failed is tried again with the same key", async () => {
   const idempotency = new Idempotency({ now: () => 0 });
   await assert.rejects(
-    idempotency.run("k", "f", async () => {
-      throw new ApiError(429, "busy");
-    }),
+    idempotency.run(
+      "k",
+      () => "f",
+      async () => {
+        throw new ApiError(429, "busy");
+      },
+    ),
   );
-  assert.equal((await idempotency.run("k", "f", async () => ok(1))).status, 200);
+  assert.equal(
+    (
+      await idempotency.run(
+        "k",
+        () => "f",
+        async () => ok(1),
+      )
+    ).status,
+    200,
+  );
 });
 
 test("no more than a thousand answers are kept", async () => {
   const idempotency = new Idempotency({ now: () => 0 });
   let worked = 0;
-  for (let at = 0; at < 1001; at++) await idempotency.run(`k${at}`, "f", async () => ok(++worked));
-  await idempotency.run("k0", "f", async () => ok(++worked));
+  for (let at = 0; at < 1001; at++)
+    await idempotency.run(
+      `k${at}`,
+      () => "f",
+      async () => ok(++worked),
+    );
+  await idempotency.run(
+    "k0",
+    () => "f",
+    async () => ok(++worked),
+  );
   assert.equal(worked, 1002, "the oldest is gone");
-  await idempotency.run("k1000", "f", async () => ok(++worked));
+  await idempotency.run(
+    "k1000",
+    () => "f",
+    async () => ok(++worked),
+  );
   assert.equal(worked, 1002);
 });

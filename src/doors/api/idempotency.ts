@@ -26,13 +26,14 @@ export class Idempotency {
     this.#clock = clock;
   }
 
-  async run(key: string, fingerprint: string, work: () => Promise<Reply>): Promise<Reply> {
+  async run(key: string, fingerprintNow: () => string, work: () => Promise<Reply>): Promise<Reply> {
     if (key === "") return work();
     if (key.length > LONGEST_KEY)
       throw new ApiError(400, `Idempotency-Key must have at most ${LONGEST_KEY} characters`, {
         param: "Idempotency-Key",
       });
     this.#forget();
+    const fingerprint = fingerprintNow();
     const known = this.#kept.get(key);
     if (known && known.fingerprint !== fingerprint)
       throw new ApiError(422, "this Idempotency-Key came with another body before; use a new key for a new request", {

@@ -6,7 +6,7 @@ import type { HistoryMessage } from "../../llm/messages.ts";
 import { ResponseStore } from "../../sessions/response-store.ts";
 import { headerOf } from "../http.ts";
 import { sessionHeader } from "./admission.ts";
-import { AnswerReader, asHeader, type Ending } from "./answer.ts";
+import { AnswerReader, type Ending, sessionHeaders } from "./answer.ts";
 import { flag, optionalText, readHistory, readInput } from "./content.ts";
 import { badField, type Call, notFound, type Reply, type Route } from "./contract.ts";
 import { fingerprintOf } from "./idempotency.ts";
@@ -102,8 +102,10 @@ export class Responses {
     if (flag(body.stream, false)) return this.#stream(call, asked);
     const key = headerOf(call.headers, "idempotency-key");
     const signal = key === "" ? call.gone : new AbortController().signal;
-    return this.#api.idempotency.run(key, fingerprintOf("responses", body, FINGERPRINT), () =>
-      this.#answer({ ...asked, request: { ...asked.request, signal } }),
+    return this.#api.idempotency.run(
+      key,
+      () => fingerprintOf("responses", body, FINGERPRINT),
+      () => this.#answer({ ...asked, request: { ...asked.request, signal } }),
     );
   }
 
@@ -149,15 +151,15 @@ export class Responses {
       messageItem(await withPictures(ending.text || ending.incomplete?.error || NO_ANSWER)),
     ];
     const response = envelope(asked, output, ending);
-    if (asked.stores) await this.#keep(asked, response, ending);
-    return { status: 200, headers: sessionHeaders(ending.outcome.sessionId, asked), body: response };
+    if (asked.stores) await this.#keep(asked, response, reader);
+    return { status: 200, headers: sessionHeaders(ending.outcome.sessionId, asked.request.sessionKey), body: response };
   }
 
   async #stream(call: Call, asked: Asked): Promise<undefined> {
     const turn = await this.#api.turns.begin(asked.request);
     const { settings } = this.#api;
     const out = new EventStream(call.outgoing, settings.keepaliveSeconds);
-    out.begin(sessionHeaders(turn.sessionId, asked));
+    out.begin(sessionHeaders(turn.sessionId, asked.request.sessionKey));
     const stream = new ResponseStream(out);
     const begun = envelope(asked, [], null);
     if (asked.stores) await this.#keep(asked, begun, null);
@@ -176,14 +178,14 @@ export class Responses {
     await stream.finish();
     const response = envelope(asked, stream.output, ending);
     const isCut = call.gone.aborted;
-    if (asked.stores) await this.#keep(asked, isCut ? { ...response, status: "incomplete" } : response, ending);
+    if (asked.stores) await this.#keep(asked, isCut ? { ...response, status: "incomplete" } : response, reader);
     await stream.event(ending.finish === "error" ? "response.failed" : "response.completed", { response });
     out.end();
     return undefined;
   }
 
-  /** `ending` null: it has only begun, and is there to be found after a crash. */
-  async #keep(asked: Asked, response: object, ending: Ending | null): Promise<void> {
+  /** `reader` null: it has only begun, and is there to be found after a crash. */
+  async #keep(asked: Asked, response: object, reader: AnswerReader | null): Promise<void> {
     const { request, id, conversation } = asked;
     const { input, history = [] } = request;
     const said = {
@@ -192,9 +194,9 @@ export class Responses {
     };
     const data = {
       response,
-      conversation_history: ending?.outcome.messages ?? [...history, said],
+      conversation_history: reader?.messages ?? [...history, said],
       instructions: request.instructions ?? null,
-      session_id: ending?.outcome.sessionId ?? request.sessionId,
+      session_id: reader?.ending.outcome.sessionId ?? request.sessionId,
     };
     await (await this.#store()).put(id, data, conversation);
   }
@@ -207,13 +209,6 @@ function conversationName(value: unknown): string | undefined {
   if (name === undefined || name === null) return undefined;
   if (typeof name === "string" && name.trim() !== "" && name.length <= 256) return name;
   throw badField("conversation", "conversation must be a name of at most 256 characters");
-}
-
-function sessionHeaders(sessionId: string, { request: { sessionKey } }: Asked): Readonly<Record<string, string>> {
-  return {
-    "x-hermes-session-id": asHeader(sessionId),
-    ...(sessionKey ? { "x-hermes-session-key": asHeader(sessionKey) } : {}),
-  };
 }
 
 /** The object that both forms end with. `ending` null: it is being worked on. */

@@ -126,17 +126,20 @@ export class Runs {
     const sessionKey = sessionHeader(call, "x-hermes-session-key", settings);
     const said = [instructions ?? chain?.instructions, system].filter((text) => text !== undefined).join("\n");
     const key = headerOf(call.headers, "idempotency-key");
-    return idempotency.run(key, fingerprintOf("runs", body, FINGERPRINT), () =>
-      this.submit(
-        {
-          sessionId: session ?? `run-${randomBytes(8).toString("hex")}`,
-          isNamed: true,
-          ...{ history, input, instructions: said || undefined, sessionKey },
-          model: this.#api.modelFor(body.model),
-          signal: call.gone, // another one takes its place
-        },
-        { model },
-      ),
+    return idempotency.run(
+      key,
+      () => fingerprintOf("runs", body, FINGERPRINT),
+      () =>
+        this.submit(
+          {
+            sessionId: session ?? `run-${randomBytes(8).toString("hex")}`,
+            isNamed: true,
+            ...{ history, input, instructions: said || undefined, sessionKey },
+            model: this.#api.modelFor(body.model),
+            signal: call.gone, // another one takes its place
+          },
+          { model },
+        ),
     );
   }
 
@@ -290,7 +293,7 @@ export class Runs {
     if (live.controller.signal.aborted)
       return live.end("run.cancelled", { usage }, { status: "cancelled", usage, sessionId: session });
     if (isEmpty || outcome.failed || outcome.interrupted) {
-      const error = text || incomplete?.error || "the agent gave no answer";
+      const error = (outcome.interrupted ? "" : text) || incomplete?.error || "the agent gave no answer";
       return live.end("run.failed", { error, usage }, { status: "failed", error, usage, sessionId: session });
     }
     const more = incomplete ? { finish_reason: finish, hermes: incomplete } : {};

@@ -5,7 +5,7 @@ import { getRequestListener, type HttpBindings } from "@hono/node-server";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { type Context, Hono } from "hono";
 import { messageOf, UserError } from "../../kit/errors.ts";
-import { isRecord, parseJson } from "../../kit/json.ts";
+import { isNestedDeeper, isRecord, parseJson } from "../../kit/json.ts";
 import { SessionCompressedError, StoreError } from "../../sessions/store.ts";
 import { CallerGoneError, closeServer, drained, listenOn, readWithin } from "../http.ts";
 import { aboutRoutes } from "./about.ts";
@@ -43,7 +43,11 @@ export interface ApiServer {
 }
 
 const MAX_BYTES = 10_000_000;
+/** No schema of a tool comes near it. */
+const MOST_LEVELS = 1_000;
 const REQUEST_MS = 60_000;
+/** Who takes longer over a few lines holds a connection, and means no request. */
+const HEADERS_MS = 20_000;
 const LOOK_MS = 5_000;
 
 type Env = { Bindings: HttpBindings };
@@ -56,7 +60,7 @@ export async function startApi(parts: ApiParts, settings: ApiSettings): Promise<
     autoCleanupIncoming: false,
   });
   const { createServer } = process.getBuiltinModule("node:http");
-  const limits = { requestTimeout: REQUEST_MS, headersTimeout: REQUEST_MS, connectionsCheckingInterval: LOOK_MS };
+  const limits = { requestTimeout: REQUEST_MS, headersTimeout: HEADERS_MS, connectionsCheckingInterval: LOOK_MS };
   const log = parts.home.log.child("api");
   const server: Server = createServer(limits, (incoming, outgoing) => {
     const path = (incoming.url ?? "/").replace(/[?#].*$/s, "");
@@ -152,6 +156,8 @@ async function answer(api: Api, c: Context<Env>, { handle }: Pick<Route, "handle
 async function readBody(incoming: IncomingMessage): Promise<Readonly<Record<string, unknown>>> {
   const bytes = await readWithin(incoming, MAX_BYTES);
   if (bytes === null) throw new ApiError(413, `the body is larger than ${MAX_BYTES} bytes`, { code: "body_too_large" });
+  if (isNestedDeeper(bytes, MOST_LEVELS))
+    throw new ApiError(400, `the body is nested deeper than ${MOST_LEVELS} levels`, { code: "invalid_json" });
   const value = parseJson(bytes.toString("utf8"));
   if (isRecord(value)) return value;
   throw new ApiError(400, value === undefined ? "the body is not JSON" : "the body must be a JSON object", {

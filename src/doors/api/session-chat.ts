@@ -4,7 +4,7 @@ import type { AgentEvent } from "../../agent/events.ts";
 import { messageOf } from "../../kit/errors.ts";
 import { asText } from "../../kit/json.ts";
 import { sessionHeader } from "./admission.ts";
-import { AnswerReader, asHeader, callLook, isHidden } from "./answer.ts";
+import { AnswerReader, callLook, isHidden, sessionHeaders } from "./answer.ts";
 import { agentIncomplete } from "./chat-completions.ts";
 import { optionalText, readSaid } from "./content.ts";
 import { type Call, CLIENT_GONE, type Reply, type Route } from "./contract.ts";
@@ -46,7 +46,7 @@ async function chat(api: Api, call: Call): Promise<Reply> {
   const { outcome, text, incomplete } = ending;
   return {
     status: 200,
-    headers: { "x-hermes-session-id": asHeader(outcome.sessionId) },
+    headers: sessionHeaders(outcome.sessionId, request.sessionKey),
     body: {
       object: "hermes.session.chat.completion",
       session_id: outcome.sessionId,
@@ -70,7 +70,7 @@ async function stream(api: Api, call: Call): Promise<undefined> {
   const talk = new Talk(api, out, turn.sessionId);
   const ended = Promise.withResolvers<void>();
   const unregister = api.runs.register(talk.runId, { questions: talk.questions, controller, ended: ended.promise });
-  out.begin({ "x-hermes-session-id": asHeader(turn.sessionId) });
+  out.begin(sessionHeaders(turn.sessionId, request.sessionKey));
   try {
     await talk.begin();
     for await (const event of turn.events) await talk.take(event);

@@ -320,6 +320,9 @@ export function derivedId(
   firstUserText: string,
   whose: readonly (string | undefined)[],
 ): string {
-  const said = [`${system ?? ""}\n${firstUserText}`, ...whose.filter((one) => one !== undefined)].join("\n");
-  return `api-${createHash("sha256").update(said).digest("hex").slice(0, 16)}`;
+  const said = `${system ?? ""}\n${firstUserText}`;
+  // Nothing that is said in one conversation makes the name of another.
+  const isAnybodys = whose.every((one) => one === undefined);
+  const named = isAnybodys ? said : JSON.stringify([said, ...whose]);
+  return `api-${createHash("sha256").update(named).digest("hex").slice(0, 16)}`;
 }
