@@ -9,10 +9,14 @@ import { BackgroundTasks } from "../src/agent/background.ts";
 import { openAgent } from "../src/agent/open.ts";
 import type { OpenRequest } from "../src/agent/open-request.ts";
 import type { OpenAgent } from "../src/agent/opened.ts";
+import { triagePorts } from "../src/commands/kanban-side.ts";
 import { runBatch } from "../src/doors/cli/batch/runner.ts";
 import { Goals } from "../src/goals/keeper.ts";
 import { NO_CONTRACT, newGoal } from "../src/goals/state.ts";
 import type { OpenHome } from "../src/home/open.ts";
+import { Boards } from "../src/kanban/boards.ts";
+import { createCard } from "../src/kanban/cards.ts";
+import { decomposeCard, specifyCard } from "../src/kanban/triage.ts";
 import { systemClock } from "../src/kit/clock.ts";
 import type { Task } from "../src/llm/gate.ts";
 import type { SessionStore, UsageTotals } from "../src/sessions/store.ts";
@@ -71,6 +75,24 @@ const hidden = (name: string, args: object): ScriptedCall => ({
   name: "tool_call",
   arguments: { name, arguments: args },
 });
+
+/** A card is read by a model, asked for in a conversation. */
+function triage(read: typeof specifyCard): Door["play"] {
+  return async (world) => {
+    const { agent } = await firstTurn(world);
+    const boards = new Boards(world.home, systemClock);
+    const board = await boards.open("default");
+    const { id } = await board.change((change) => createCard(change, { title: "find a heron", triage: true }));
+    const signal = new AbortController().signal;
+    const conversation = { sessionId: agent.sessionId, auxiliary: agent.auxiliary };
+    const ports = triagePorts(
+      { home: world.home, clock: systemClock, store: async () => world.store, conversation },
+      signal,
+    );
+    await read(board, id, ports).catch(() => undefined); // what the model said is no card
+    board.close();
+  };
+}
 
 async function firstTurn({ server, shut, open }: World, more: Partial<OpenRequest> = {}): Promise<OpenAgent> {
   const conversation = await open(more);
@@ -187,6 +209,8 @@ const DOORS: Readonly<Record<Exclude<Task, "curator" | "skills_hub">, Door>> = {
       goals.close();
     },
   },
+  triage_specifier: { play: triage(specifyCard) },
+  kanban_decomposer: { play: triage(decomposeCard) },
   mcp: {
     config: () => `mcp_servers: ${JSON.stringify({ every: realServer("everything") })}\n`,
     play: tool({ name: "mcp_every_trigger_sampling_request", arguments: { prompt: "a bird", maxTokens: 20 } }),

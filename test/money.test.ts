@@ -137,6 +137,8 @@ const ENTRY_POINTS: Readonly<Record<AuxTask | "main" | "subagent" | "plugin", En
   curator: side("curator"),
   skills_hub: side("skills_hub"),
   goal_judge: side("goal_judge"),
+  triage_specifier: side("triage_specifier"),
+  kanban_decomposer: side("kanban_decomposer"),
   plugin: raw("plugin"),
 };
 const TASKS = Object.keys(ENTRY_POINTS) as readonly (keyof typeof ENTRY_POINTS)[]; // the keys of that record and no others

@@ -5,6 +5,7 @@ import type { OpenHome } from "../home/open.ts";
 import { hermesCommand } from "../home/paths.ts";
 import { type Clock, systemClock } from "../kit/clock.ts";
 import { shortFetch } from "../kit/http.ts";
+import type { AuxiliaryClient } from "../llm/auxiliary/contract.ts";
 import { learnedWindows } from "../llm/catalogue/context-length.ts";
 import { type Price, priceOf } from "../llm/catalogue/prices.ts";
 import { useKeptFacts } from "../llm/catalogue/published-facts.ts";
@@ -363,6 +364,27 @@ export const modelConfig = ({ target, providerName }: ChosenModel) => ({
 });
 
 // The one gate of a process, with this home's caps, prices and ledger.
+
+/** For side tasks that belong to no conversation; null while no model is connected. */
+export async function openSideModel(
+  home: OpenHome,
+  store: SessionStore,
+  clock: Clock,
+): Promise<AuxiliaryClient | null> {
+  const { target, demo } = await chooseTarget(home, {});
+  if (demo) return null;
+  const [{ createAuxiliary }, { resolveSpec }, { lazyKeys }] = await Promise.all([
+    import("../llm/auxiliary/client.ts"),
+    import("../llm/auxiliary/model-spec.ts"),
+    import("../llm/keys/ring.ts"),
+  ]);
+  const log = home.log.child("llm");
+  return createAuxiliary({
+    gate: openGate(home, store, clock, (message) => log.warn(message)),
+    ...{ clock, log, config: () => home.config(), main: () => target, keys: lazyKeys(home, clock) },
+    resolve: (spec) => resolveSpec(home, spec, clock),
+  });
+}
 
 export function openGate(
   home: OpenHome,

@@ -8,6 +8,7 @@ import { FORK_COMMANDS } from "./fork.ts";
 import { GOAL_COMMANDS } from "./goals.ts";
 import { INFO_COMMANDS, TRANSCRIPT_COMMANDS } from "./info.ts";
 import { INSIGHT_COMMANDS } from "./insights.ts";
+import { KANBAN_COMMANDS } from "./kanban-slash.ts";
 import { LOOK_COMMANDS } from "./look.ts";
 import { MEMORY_COMMANDS } from "./memory.ts";
 import { MODEL_COMMANDS } from "./model.ts";
@@ -43,6 +44,7 @@ export const builtinCommands = () =>
     ...SKILL_COMMANDS,
     ...PLUGIN_COMMANDS,
     ...CRON_COMMANDS,
+    ...KANBAN_COMMANDS,
     ...PROMPT_COMMANDS,
     ...LIBRARY_COMMANDS,
     ...MEMORY_COMMANDS,

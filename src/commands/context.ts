@@ -72,6 +72,8 @@ export interface ChatSurface {
   /** For the turn that another process runs on this conversation. Resolves to what came of it; null when none does. */
   steerElsewhere(text: string): Promise<string | null>;
   whoami(): string;
+  /** Who typed the command, as far as the platform says. */
+  readonly person: { readonly id?: string; readonly name?: string; readonly chatType: string };
   /** Where this is, for what answers here later. */
   readonly place: {
     readonly platform: string;
@@ -186,6 +188,8 @@ export interface CommandDefinition {
   readonly editor?: true;
   readonly destructive?: boolean;
   readonly permission?: "user" | "admin";
+  /** What is typed behind it only looks: everybody who may write here may do that, whatever the lists of commands say. */
+  onlyLooks?(args: string): boolean;
   /** What is typed behind it is stored or sent by another way than a message: keys in it are masked before it runs. */
   readonly keepsText?: true;
   /** What happens when a turn is running. Default `reject`. */

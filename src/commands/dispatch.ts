@@ -19,7 +19,7 @@ export interface DispatchSurface {
   /** A command was typed and is about to answer; what becomes a message is not one. */
   echo?(text: string): void;
   /** Why the command that was found does not run here, however it was typed: shortened, or by an alias. Null: it does. */
-  refusal?(command: CommandDefinition): string | null;
+  refusal?(command: CommandDefinition, args: string): string | null;
 }
 
 /** Runs the command that the text names. False = it is not a command and belongs to the model. Never throws for what a command did. */
@@ -59,7 +59,7 @@ export async function dispatchTyped(
     return true;
   }
   const { command } = match;
-  const refusal = isSkill ? null : (surface.refusal?.(command) ?? null);
+  const refusal = isSkill ? null : (surface.refusal?.(command, typed.args) ?? null);
   if (refusal !== null) {
     ctx.warn(refusal);
     return true;

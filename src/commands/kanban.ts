@@ -21,13 +21,17 @@ import {
 import { type WorkerIdentity, workerNow } from "../kanban/runs.ts";
 import type { BlockKind, BoardFile, Change } from "../kanban/schema.ts";
 import { cardJson } from "../kanban/show.ts";
+import { subscribe, type ToldChat } from "../kanban/subscriptions.ts";
 import { Workers } from "../kanban/workers.ts";
 import type { Clock } from "../kit/clock.ts";
 import { messageOf } from "../kit/errors.ts";
 import { isRecord, parseJson } from "../kit/json.ts";
 import { lazy } from "../kit/lazy.ts";
+import type { AuxiliaryClient } from "../llm/auxiliary/contract.ts";
+import type { SessionStore } from "../sessions/store.ts";
 import { defineBoards } from "./kanban-boards.ts";
 import { defineLooks } from "./kanban-look.ts";
+import { defineTriage } from "./kanban-triage.ts";
 import { defineWork } from "./kanban-work.ts";
 
 /** What the words need of the door they are typed in. */
@@ -42,6 +46,18 @@ export interface KanbanWorld {
   lasts?(work: (stop: AbortSignal) => Promise<void>): Promise<void>;
   /** What a daemon does beside each look at a board. */
   beside?(slug: string, board: BoardFile): Promise<unknown>;
+  store(): Promise<SessionStore>;
+  /** Where it is typed; absent: a command line. */
+  readonly conversation?: TypedIn;
+}
+
+/** A conversation in which the words are typed. */
+interface TypedIn {
+  readonly sessionId: string;
+  readonly auxiliary: AuxiliaryClient;
+  /** Absent: no chat, so that nobody is told anything later. */
+  readonly chat?: ToldChat;
+  readonly author?: string;
 }
 
 interface CreateFlags {
@@ -86,6 +102,7 @@ export function defineKanban(command: Command, world: KanbanWorld): void {
   const boards = lazy(() => new Boards(world.home, world.clock));
   const json = (child: Command) => child.option("--json", "machine-readable");
   const author = () =>
+    world.conversation?.author ??
     world.home.env("HERMES_PROFILE") ??
     (world.home.paths.profile === "default" ? userName() : world.home.paths.profile);
 
@@ -178,25 +195,34 @@ export function defineKanban(command: Command, world: KanbanWorld): void {
     .action(async (title: readonly string[], flags: CreateFlags) => {
       checkAssignee(flags.assignee, flags.lane === true, world.home);
       const [kind = "scratch", ...path] = (flags.workspace ?? "scratch").split(":");
-      const body = await textOf(flags.body);
+      const body = await textOf(flags.body, world);
+      const { sessionId, chat } = world.conversation ?? {};
+      const tells = chat !== undefined && world.home.config().kanban.auto_subscribe_on_create;
       const card = await onBoard((board) =>
-        board.change((change) =>
-          createCard(change, {
+        board.change((change) => {
+          const made = createCard(change, {
             ...{ title: title.join(" "), body, assignee: flags.assignee, parents: flags.parent, triage: flags.triage },
             ...{ blocked: flags.initialStatus === "blocked", priority: flags.priority, tenant: flags.tenant },
             workspace: { kind, path: path.length > 0 ? path.join(":") : undefined },
             ...{ branch: flags.branch, project: flags.project, skills: flags.skill, maxRetries: flags.maxRetries },
             ...{ maxRuntimeSeconds: flags.maxRuntime, model: flags.model, provider: flags.provider, goal: flags.goal },
             ...{ goalMaxTurns: flags.goalMaxTurns, idempotencyKey: flags.idempotencyKey },
-            createdBy: flags.createdBy ?? author(),
-          }),
-        ),
+            ...{ createdBy: flags.createdBy ?? author(), sessionId },
+          });
+          if (tells) subscribe(change, made.id, chat);
+          return made;
+        }),
       );
       if (flags.json) return data(cardJson(card));
       out(`✓ ${card.id} ${card.status}: ${card.title}\n`);
+      if (tells) out("This chat is notified about it.\n");
     });
   defineLooks(command, { onBoard, world });
   defineWork(command, { boards, slug, onBoard, world, whole, seconds });
+  defineTriage(command, {
+    ...{ boards, slug, onBoard, world, author, whole },
+    checkAssignee: (name) => checkAssignee(name, false, world.home),
+  });
 
   command
     .command("assign")
@@ -414,8 +440,9 @@ function completionOf({ result, summary, metadata }: CompleteFlags, { redact }: 
   };
 }
 
-async function textOf(given: string | undefined): Promise<string | undefined> {
-  if (!given?.startsWith("@")) return given;
+async function textOf(given: string | undefined, { conversation }: KanbanWorld): Promise<string | undefined> {
+  // Who writes in a chat does not read the files of this machine.
+  if (!given?.startsWith("@") || conversation?.chat) return given;
   return readFile(given.slice(1), "utf8").catch((error) => {
     throw new BoardError(`--body: ${given.slice(1)} cannot be read: ${messageOf(error)}`);
   });

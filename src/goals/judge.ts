@@ -1,6 +1,6 @@
 // The judge: a small side call that says whether the last answer fulfils the goal. What it is told, what it may say, and how that is read.
 import { messageOf } from "../kit/errors.ts";
-import { asText, isRecord, type Json, parseJson } from "../kit/json.ts";
+import { asText, type Json, objectIn } from "../kit/json.ts";
 import { stripAnsi } from "../kit/strip-ansi.ts";
 import { type AuxiliaryClient, AuxiliaryError } from "../llm/auxiliary/contract.ts";
 import type { Message } from "../llm/messages.ts";
@@ -201,40 +201,6 @@ function targetIn(answer: Json, now: number) {
 /** Whole and more than nothing: no truth value, no part of a second, no text. */
 const isCount = (value: unknown): value is number =>
   typeof value === "number" && Number.isSafeInteger(value) && value > 0;
-
-/** The text as a whole, without a code fence around it; else the first balanced object in it that is JSON. */
-function objectIn(text: string): Json | null {
-  const bare = text
-    .trim()
-    .replace(/^```[a-z]*\s*\n?/i, "")
-    .replace(/\n?```$/, "")
-    .trim();
-  const whole = parseJson(bare);
-  if (isRecord(whole)) return whole;
-  for (let start = bare.indexOf("{"); start >= 0; start = bare.indexOf("{", start + 1)) {
-    const end = endOfObject(bare, start);
-    const value = end < 0 ? undefined : parseJson(bare.slice(start, end + 1));
-    if (isRecord(value)) return value;
-    // An object that never ends: what stands in it may still be one.
-  }
-  return null;
-}
-
-/** Where the object that begins here ends; braces in its texts do not count. -1: it does not. */
-function endOfObject(text: string, start: number): number {
-  let depth = 0;
-  let quoted = false;
-  for (let at = start; at < text.length; at++) {
-    const char = text[at];
-    if (quoted) {
-      if (char === "\\") at++;
-      else if (char === '"') quoted = false;
-    } else if (char === '"') quoted = true;
-    else if (char === "{") depth++;
-    else if (char === "}" && --depth === 0) return at;
-  }
-  return -1;
-}
 
 // A contract for a goal that was said in plain words.
 

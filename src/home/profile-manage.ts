@@ -21,7 +21,7 @@ import { messageOf } from "../kit/errors.ts";
 import { exists, writeFileAtomic } from "../kit/files.ts";
 import { isMapping, normalise } from "./config/decode.ts";
 import { NEW_CONFIG } from "./config/schema.ts";
-import { loadYaml, parseText, renderPair, type Tree } from "./config/yaml-text.ts";
+import { loadYaml, parseText, renderBlock, renderPair, type Tree } from "./config/yaml-text.ts";
 import { DEFAULT_IDENTITY } from "./paths.ts";
 import { ProfileError, profileDir, profileExists, profileName, runningGateway, stickyProfile } from "./profiles.ts";
 
@@ -50,6 +50,26 @@ export async function listProfileNames(root: string): Promise<string[]> {
   const entries = await readdir(join(root, "profiles"), { withFileTypes: true }).catch(() => []);
   const names = entries.filter((entry) => entry.isDirectory() && profileName(entry.name) === entry.name);
   return ["default", ...names.map((entry) => entry.name).sort()];
+}
+
+/** What each profile is for, as its owner wrote it down; empty where nobody did. */
+export async function describedProfiles(
+  root: string,
+): Promise<readonly { readonly name: string; readonly description: string }[]> {
+  const names = await listProfileNames(root);
+  return Promise.all(
+    names.map(async (name) => {
+      const { description } = await readYaml(join(profileDir(root, name), "profile.yaml"));
+      return { name, description: textOr(description, "") };
+    }),
+  );
+}
+
+/** Other facts in the file stay. */
+export async function describeProfile(root: string, name: string, description: string): Promise<void> {
+  const path = join(profileDir(root, name), "profile.yaml");
+  const facts = { ...(await readYaml(path)), description };
+  await writeFileAtomic(path, `${renderBlock(facts, "").join("\n")}\n`, { mode: 0o600 });
 }
 
 export async function profileFacts(root: string, name: string, context: WrapperContext): Promise<ProfileFacts> {

@@ -136,7 +136,7 @@ export function blocksOf(
 ): { readonly kinds: readonly (BlockKind | null)[]; readonly isHeld: boolean } {
   const rows = db.all<CardEvent>(
     `SELECT * FROM task_events WHERE task_id = ? AND kind IN
-     ('blocked', 'block_loop_detected', 'gave_up', 'unblocked', 'completed', 'promoted_manual', 'specified', 'status') ORDER BY id`,
+     ('blocked', 'block_loop_detected', 'gave_up', 'unblocked', 'completed', 'promoted_manual', 'specified', 'decomposed', 'status') ORDER BY id`,
     id,
   );
   let kinds: (BlockKind | null)[] = [];
@@ -144,7 +144,7 @@ export function blocksOf(
   for (const row of rows) {
     const payload = payloadOf(row);
     if (row.kind === "blocked" || row.kind === "block_loop_detected") kinds.push((payload.kind as BlockKind) ?? null); // as moves.ts wrote it
-    if (["completed", "promoted_manual", "specified"].includes(row.kind)) kinds = [];
+    if (["completed", "promoted_manual", "specified", "decomposed"].includes(row.kind)) kinds = [];
     isHeld =
       row.kind === "blocked" || row.kind === "gave_up" || (row.kind === "status" && payload.status === "blocked");
   }
@@ -361,4 +361,21 @@ export function edit(
     value === undefined ? [] : [name],
   );
   note(change, { card: id, kind: "edited", payload: { fields } });
+}
+
+/** Null: that of its profile. */
+export function setModel(change: Change, id: string, model: string | null, provider: string | null): void {
+  const { db } = change;
+  cardOf(db, id);
+  if (model === null && provider !== null) throw new BoardError("a provider goes with a model: name both.");
+  db.run("UPDATE tasks SET model_override = ?, provider_override = ? WHERE id = ?", model, provider, id);
+  note(change, { card: id, kind: "model_override_set", payload: { model, provider } });
+}
+
+/** Old ones of cards that are over; answers how many. */
+export function forgetEvents({ db, now }: Change, days: number): number {
+  return db.run(
+    "DELETE FROM task_events WHERE created_at < ? AND task_id IN (SELECT id FROM tasks WHERE status IN ('done', 'archived'))",
+    now - days * 86_400,
+  ).changes;
 }

@@ -172,6 +172,29 @@ export function promoteByHand(
   return applied;
 }
 
+/** What an idea has become. */
+interface Specified {
+  readonly title: string;
+  readonly body: string | null;
+  readonly assignee: string | null;
+  readonly as: "specified" | "decomposed";
+  /** For whoever reads the event. */
+  readonly facts?: object;
+}
+
+/** An idea becomes work: it is ready at once, unless it waits for others. */
+export function specify(change: Change, id: string, { title, body, assignee, as, facts = {} }: Specified): Applied {
+  const { db } = change;
+  const applied = apply(change, id, { type: "specify", as }, facts, null);
+  db.run(
+    `UPDATE tasks SET title = ?, body = ?, assignee = ?, consecutive_failures = 0, last_failure_error = NULL, block_kind = NULL
+     WHERE id = ?`,
+    ...[title, body, assignee, id],
+  );
+  promote(change, [id]);
+  return { ...applied, card: cardOf(db, id) };
+}
+
 export function schedule(change: Change, id: string, reason: string | undefined): Applied {
   const closed = closeRun(change, cardOf(change.db, id), { outcome: "scheduled", summary: reason ?? null });
   return apply(change, id, { type: "schedule" }, { reason: reason ?? null }, closed);

@@ -19,7 +19,7 @@ export type Move =
   | { readonly type: "promote"; readonly force: boolean }
   | { readonly type: "schedule" }
   | { readonly type: "archive" }
-  | { readonly type: "specify" };
+  | { readonly type: "specify"; readonly as?: "specified" | "decomposed" };
 
 /** `event` names what happened, for whoever follows the board. */
 type Verdict =
@@ -66,7 +66,7 @@ export function judge(card: CardFacts, move: Move): Verdict {
     case "archive":
       return { to: "archived", event: "archived" };
     case "specify":
-      return { to: "todo", event: "specified", recurrences: 0 };
+      return { to: "todo", event: move.as ?? "specified", recurrences: 0 };
   }
 }
 

@@ -3,7 +3,7 @@ import type { Connection } from "../sessions/connection.ts";
 import type { Change } from "./schema.ts";
 
 /** A row of `kanban_notify_subs`. */
-interface Subscription {
+export interface Subscription {
   readonly task_id: string;
   readonly platform: string;
   readonly chat_id: string;
@@ -24,7 +24,7 @@ interface Subscription {
 type SubscriptionKey = Pick<Subscription, "task_id" | "platform" | "chat_id" | "thread_id">;
 
 /** A chat to be told. */
-interface ToldChat {
+export interface ToldChat {
   readonly platform: string;
   readonly chatId: string;
   readonly chatType?: string | undefined;

@@ -17,6 +17,8 @@ export type Task =
   | "curator"
   | "skills_hub"
   | "goal_judge"
+  | "triage_specifier"
+  | "kanban_decomposer"
   | "plugin"
   | "image_generation"
   | "text_to_speech"

@@ -16,6 +16,11 @@ export function define(command: Command, ctx: CliContext): void {
     get clock() {
       return ctx.clock;
     },
+    store: () => ctx.store(),
+    async beside(slug) {
+      const { splitWaiting } = await import("../../commands/kanban-side.ts");
+      await splitWaiting(slug, ctx, new AbortController().signal);
+    },
     out: (...said) => ctx.io.out(...said),
     err: (text) => ctx.io.err(text),
     failed() {

@@ -5,6 +5,8 @@ import { exportProfile, importProfile } from "../../home/profile-archive.ts";
 import {
   createProfile,
   deleteProfile,
+  describedProfiles,
+  describeProfile,
   existingProfile,
   listProfileNames,
   type ProfileFacts,
@@ -70,6 +72,10 @@ export function define(command: Command, ctx: CliContext): void {
     .description("show one profile")
     .option("--json", "machine-readable")
     .action(act((name: string, flags: { json?: true }) => show(ctx, name, flags)));
+  command
+    .command("describe <name> [text...]")
+    .description("say what a profile is for, or show it; boards give it work by that")
+    .action(act((name: string, words: readonly string[]) => describe(ctx, name, words)));
   command
     .command("rename <old> <new>")
     .description("rename a profile and its command")
@@ -206,6 +212,18 @@ function factsJson(facts: ProfileFacts): Record<string, unknown> {
     env: hasEnv,
     soul: hasSoul,
   };
+}
+
+async function describe(ctx: CliContext, given: string, words: readonly string[]): Promise<void> {
+  const name = existingProfile(rootOf(ctx), given);
+  if (words.length > 0) {
+    await describeProfile(rootOf(ctx), name, ctx.home.redact(words.join(" ")));
+    return ctx.io.out(`✓ Saved what ${name} is for.\n`);
+  }
+  const { description } = (await describedProfiles(rootOf(ctx))).find((one) => one.name === name) ?? {};
+  ctx.io.out(
+    description ? `${description}\n` : `Nobody has said what ${name} is for: hermes profile describe ${name} TEXT\n`,
+  );
 }
 
 async function renameOne(ctx: CliContext, given: string, to: string): Promise<void> {

@@ -3,10 +3,11 @@ import { type BackgroundReport, BackgroundTasks } from "../../agent/background.t
 import type { OpenAgent } from "../../agent/opened.ts";
 import type { OpenHome } from "../../home/open.ts";
 import type { Clock } from "../../kit/clock.ts";
+import { lazy } from "../../kit/lazy.ts";
 import { restAwhile } from "../../kit/memory.ts";
 import { newHolder } from "../../sessions/lanes.ts";
 import type { SessionStore } from "../../sessions/store.ts";
-import type { WorkStore } from "../../sessions/work.ts";
+import type { OutboxRow, WorkStore } from "../../sessions/work.ts";
 import type { ChatMessage, PlatformEntry } from "./contract.ts";
 import { Conversations } from "./conversations.ts";
 import { type CronState, type GatewayCron, openGatewayCron } from "./cron.ts";
@@ -90,6 +91,15 @@ class Gateway {
   readonly #warnings: string[];
   readonly #cron: GatewayCron;
   readonly #kanban: GatewayKanban;
+  /** What happens to cards, for the chats that wait for it. */
+  readonly #cards = lazy(async () => {
+    const { KanbanNotices } = await import("./kanban-notices.ts");
+    return new KanbanNotices({
+      ...{ ...this.#run, work: this.#work, routes: this.#routes, log: this.#run.home.log.child("kanban") },
+      link: (name) => this.#links.get(name),
+      arrived: () => this.#desk.look(),
+    });
+  });
 
   static async open(run: GatewayRun): Promise<Gateway> {
     const { home, store, clock } = run;
@@ -125,7 +135,10 @@ class Gateway {
     this.#routes = routes;
     this.#hooks = hooks;
     this.#cron = parts.cron;
-    this.#kanban = openGatewayKanban({ home, clock });
+    const asking = { home, clock, store: async () => store };
+    const side = () => import("../../commands/kanban-side.ts");
+    const beside = async (slug: string) => (await side()).splitWaiting(slug, asking, run.stop);
+    this.#kanban = openGatewayKanban({ home, clock, beside });
     this.#warnings = [...parts.warnings];
     this.#entries = new Map(parts.entries.map((entry) => [entry.name, entry]));
     this.#background = new BackgroundTasks({ clock, onReport: (report) => this.#reportBackground(report) });
@@ -203,7 +216,7 @@ class Gateway {
         const target = targetOf(message);
         await this.#links.get(platform)?.adapter?.send(target, text, { key: `pairing:${message.updateId}` });
       },
-      undelivered: async (row, error) => this.#notices.undeliverable(row, error),
+      undelivered: (row, error) => this.#undeliverable(row, error),
       entry: (name) => this.#entry(name),
     });
     this.#desk = new Desk(ports, () => this.#publish());
@@ -257,6 +270,7 @@ class Gateway {
     void this.#watch("media", ["media_cleanup", "media_cleanup"], () => chatFiles(home, clock).clean());
     void this.#watch("directory", ["expiry_first", "directory"], () => this.#writeDirectory());
     void this.#watch("inbox", ["controls", "controls"], async () => this.#desk.look());
+    void this.#watch("cards", ["kanban_notify", "kanban_notify"], async () => (await this.#cards()).look());
     // The start alone leaves 5 MB behind that nobody needs again.
     void this.#watch("memory", ["rest_first", "rest_every"], async () => {
       if (this.#desk.running.length === 0) await restAwhile();
@@ -292,10 +306,15 @@ class Gateway {
         say: (line) => out(`[${entry.label}] ${line}`),
         changed: () => this.#publish(),
         commands: () => this.#commands.menu().map(({ name, description }) => ({ name, description })),
-        undeliverable: (row, error) => void this.#notices.undeliverable(row, error),
+        undeliverable: (row, error) => void this.#undeliverable(row, error),
       });
       this.#links.set(entry.name, link);
     }
+  }
+
+  async #undeliverable(row: OutboxRow, error: string): Promise<void> {
+    if (row.cause.startsWith("kanban:") && (await (await this.#cards()).refused(row))) return;
+    await this.#notices.undeliverable(row, error);
   }
 
   #nothingToDo(): number {

@@ -41,7 +41,11 @@ export function openGatewayKanban({ home, clock, beside }: GatewayKanbanOptions)
     looked: (look) => note(look),
     report: (problem) => log.warn(problem),
     taken: () => log.info("another gateway starts workers for the boards of this root"),
-    ...(beside ? { beside } : {}),
+    // What asks a model is loaded when there is something to ask about.
+    ...(beside && {
+      beside: async (slug, board) =>
+        listCards(board.db, { status: "triage", limit: 1 }).length > 0 ? beside(slug, board) : undefined,
+    }),
   });
   const note = ({ board, actions }: Look) => {
     for (const action of actions)

@@ -89,7 +89,7 @@ export class CommandDesk {
     const match = this.#known.find(typed.name);
     // What is no command of ours may be a skill: for those who may do everything a user may.
     const asked = match.type === "found" ? match.command : { name: typed.name };
-    const refusal = this.#refusal(key, message, asked);
+    const refusal = this.#refusal(key, message, asked, typed.args);
     if (refusal !== null) {
       said.push(refusal);
       return null;
@@ -104,9 +104,11 @@ export class CommandDesk {
   #refusal(
     key: string,
     message: QueuedMessage,
-    { name, permission = "user" }: Pick<CommandDefinition, "name" | "permission">,
+    { name, permission = "user", onlyLooks }: Pick<CommandDefinition, "name" | "permission" | "onlyLooks">,
+    args: string,
   ): string | null {
     const { source } = message;
+    if (onlyLooks?.(args)) return null;
     if (mayRun({ name, permission }, source.user_id, this.#rightsOf(source)) || this.#isOwn(name, key, message))
       return null;
     return `You may not run /${name} here. /whoami shows what you may do.`;
@@ -134,7 +136,7 @@ export class CommandDesk {
       const ctx = await this.#context(key, row, message, borrowed.conversation, said);
       const known = await dispatchTyped(message.text, this.#registry, ctx, {
         kind: "gateway",
-        refusal: (command) => this.#refusal(key, message, command),
+        refusal: (command, args) => this.#refusal(key, message, command, args),
         interrupt: async () => {
           turn?.interrupt("new");
           await this.#desk.ended(key);
@@ -250,6 +252,7 @@ export class CommandDesk {
         stop: () => this.#stop(key, row.id, present, message),
         steerElsewhere: (text) => this.#steerElsewhere(key, row, present, { ...message, text, files: undefined }),
         whoami: () => this.#whoami(source),
+        person: personOf(source),
         place: placeOf(source),
         setHome: () => this.#controls.setHome(message),
         restart: () => this.#controls.restart(message),
@@ -341,7 +344,8 @@ export class CommandDesk {
     return this.#known
       .all()
       .filter(
-        ({ name, permission = "user" }) => name === "stop" || mayRun({ name, permission }, source.user_id, rights),
+        ({ name, permission = "user", onlyLooks }) =>
+          name === "stop" || onlyLooks !== undefined || mayRun({ name, permission }, source.user_id, rights),
       );
   }
 
@@ -382,6 +386,12 @@ export class CommandDesk {
 const SURFACE: DispatchSurface = { kind: "gateway", interrupt: async () => undefined };
 const MOST_LISTED = 30;
 const ANSWERS: ReadonlySet<string> = new Set(["approve", "deny", "once", "always", "cancel", "yes", "no"]);
+
+const personOf = ({ user_id, user_name, chat_type: chatType }: ChatSource) => ({
+  ...(user_id === undefined ? {} : { id: user_id }),
+  ...(user_name === undefined ? {} : { name: user_name }),
+  chatType,
+});
 
 function placeOf({ platform, chat_id, user_id, chat_name, thread_id }: ChatSource) {
   return {

@@ -229,7 +229,8 @@ export class ChatTurn {
     await agent.readOutside(read.outside);
     const notes = [note, ...this.#lateNotes(), read.note].filter((one): one is string => !!one);
     const told = { note: (text: string) => log.debug(text), warn: (text: string) => void this.#reply.tell([text]) };
-    const said: UserInput = { ...read, from: isGoal ? "synthetic" : "person" };
+    const isOurs = isGoal || this.rows[0]?.kind === "wake";
+    const said: UserInput = { ...read, from: isOurs ? "synthetic" : "person" };
     // What a chat may point at is a setting; by default nothing.
     const referred = isBegun ? said : await withReferences(said, conversation, told);
     if (referred === null) {

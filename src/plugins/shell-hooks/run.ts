@@ -3,6 +3,7 @@
 import { spawn } from "node:child_process";
 import { messageOf } from "../../kit/errors.ts";
 import { isRecord } from "../../kit/json.ts";
+import { splitWords } from "../../kit/shell-words.ts";
 import { endWithUs } from "../../sandbox/processes.ts";
 import { HOOKS, type Payload } from "../hooks.ts";
 
@@ -192,28 +193,4 @@ function secondsOf(timeout: unknown): number {
   const value = Number(timeout ?? SECONDS.standard);
   if (Number.isNaN(value)) return SECONDS.standard;
   return Math.min(SECONDS.most, Math.max(SECONDS.least, value));
-}
-
-/** The words of a command line with its quotes resolved; nothing else of a shell happens. Null when a quote stays open. */
-function splitWords(command: string): string[] | null {
-  const words: string[] = [];
-  let word = "";
-  let inWord = false;
-  let quote: '"' | "'" | null = null;
-  for (let at = 0; at < command.length; at++) {
-    const char = command.charAt(at);
-    if (quote === null && /\s/.test(char)) {
-      if (inWord) words.push(word);
-      word = "";
-      inWord = false;
-      continue;
-    }
-    inWord = true;
-    if (quote === null && (char === '"' || char === "'")) quote = char;
-    else if (char === quote) quote = null;
-    else if (char === "\\" && quote !== "'" && at + 1 < command.length) word += command.charAt(++at);
-    else word += char;
-  }
-  if (quote !== null) return null;
-  return inWord ? [...words, word] : words;
 }

@@ -251,10 +251,18 @@ export const toolSections = {
     ),
     worker_log_rotate_bytes: whole(2_097_152, "start another log of a worker when it is larger than this", { min: 0 }),
     worker_log_backup_count: whole(1, "older logs of a worker that are kept", { min: 0 }),
-    default_assignee: text("", "profile that works on cards without an assignee; empty = nobody"),
-    orchestrator_profile: notUsedYet(text("", "profile that a split card is given to; empty = the default profile")),
-    auto_decompose: notUsedYet(flag(true, "split cards in triage without being asked")),
-    auto_decompose_per_tick: notUsedYet(whole(3, "cards that are split in one look", { min: 1 })),
+    default_assignee: text(
+      "",
+      "profile that works on cards without an assignee, empty = nobody; and on parts of a split card whose profile is not known, empty = the default profile",
+    ),
+    orchestrator_profile: text(
+      "",
+      "who gets a card that was split, when its parts are done; empty = the default profile",
+    ),
+    auto_decompose: optional(
+      flag(true, "split cards in triage into smaller ones on its own; not set = as soon as there is a second profile"),
+    ),
+    auto_decompose_per_tick: whole(3, "cards that are split on its own at a time", { min: 1 }),
     auto_subscribe_on_create: flag(true, "a card that is created in a chat reports there what becomes of it"),
   }),
   lsp: notUsedYet(record("language servers")),
