@@ -179,6 +179,7 @@ for (const [what, asking] of Object.entries(ASKING)) {
       if (lane.type === "taken") await rig.store.releaseLane(lane.lease, { preferSeconds: 0 });
       assert.equal(status, 429);
       assert.deepEqual([json.error.type, json.error.code], ["rate_limit_error", "session_busy"]);
+      assert.match(json.error.message, /in use/);
       assert.ok(headers.get("retry-after"));
       assert.equal(rig.model.requests.length, 0);
       assert.equal((await rig.call("POST", path, body, named.headers)).status, 200, "and goes on when it is free");

@@ -96,29 +96,46 @@ describe("a start that is refused says what to do", () => {
 
   test("a port that is taken", async () => {
     await using home = await tempHome();
-    const other = createServer();
-    await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));
-    const { port } = other.address() as AddressInfo;
+    const { port, free } = await takenPort();
     const { code, stderr } = await runHermes(["api", "--port", String(port)], { home });
-    other.close();
+    await free();
     assert.equal(code, 1);
     assert.match(stderr, new RegExp(`port ${port} on 127\\.0\\.0\\.1 is taken; choose another with API_SERVER_PORT`));
   });
 });
 
-test("the gateway serves the API too, and its status says where", async () => {
+test("the gateway serves the API too, lives on while its port is taken, and its status says where", async () => {
   model.clear().otherwise({ text: "from the gateway" });
+  const { port, free } = await takenPort();
   await using home = await gatewayHome(model, {
-    env: { API_SERVER_ENABLED: "true", API_SERVER_KEY: KEY, API_SERVER_PORT: "0" },
+    env: { API_SERVER_ENABLED: "true", API_SERVER_KEY: KEY, API_SERVER_PORT: String(port) },
   });
-  const gateway = await startGateway(home, { ready: /^\[Gateway\] ready: api_server$/ });
+  const gateway = await startGateway(home, { ready: /^\[Gateway\] ready: none connected, 1 retrying$/ });
+  await gateway.waitFor(
+    new RegExp(
+      `^\\[API Server\\] failed: port ${port} on 127\\.0\\.0\\.1 is taken; choose another with API_SERVER_PORT`,
+    ),
+  );
+  await free();
+  await gateway.waitFor(LISTENS, 120_000);
   const url = LISTENS.exec(gateway.lines.join("\n"))?.[1] ?? "";
   const answer = await post(`${url}/v1/chat/completions`, { messages: [{ role: "user", content: "hi" }] });
   const { choices } = (await answer.json()) as { choices: { message: { content: string } }[] };
   assert.equal(choices[0]?.message.content, "from the gateway");
-  const health = await fetch(`${url}/health/detailed`, { headers: { authorization: `Bearer ${KEY}` } });
-  const { status, gateway_state, platforms } = (await health.json()) as Record<string, unknown>;
-  assert.deepEqual([status, gateway_state], ["ok", "running"]);
+  const health = async () => {
+    const response = await fetch(`${url}/health/detailed`, { headers: { authorization: `Bearer ${KEY}` } });
+    return (await response.json()) as Record<string, unknown>;
+  };
+  await until("the gateway runs", async () => (await health()).gateway_state === "running");
+  const { status, platforms } = await health();
+  assert.equal(status, "ok");
   assert.equal((platforms as { api_server: { listening: string } }).api_server.listening, url);
   assert.equal((await gateway.stop()).code, 0);
 });
+
+async function takenPort() {
+  const other = createServer();
+  await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));
+  const { port } = other.address() as AddressInfo; // it listens on a port
+  return { port, free: () => new Promise<void>((resolve) => other.close(() => resolve())) };
+}

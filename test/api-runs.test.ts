@@ -1,12 +1,13 @@
 // Runs: events that can be read again, questions that wait for an answer, stops, and what other calls have to do with them.
 import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
-import { type ApiRig, apiRig, lastText } from "./support/api-rig.ts";
+import { newHolder } from "../src/sessions/lanes.ts";
+import { type ApiRig, apiRig, KEY, lastText } from "./support/api-rig.ts";
 import { until } from "./support/gateway-rig.ts";
 
 let rig: ApiRig;
 before(async () => {
-  rig = await apiRig();
+  rig = await apiRig({ extra: { busy_seconds: 0.2 } });
 });
 after(() => rig[Symbol.asyncDispose]());
 beforeEach(() => {
@@ -166,4 +167,48 @@ test("a run follows a stored response, or the session it names", async () => {
     (body.messages as { content: string }[]).slice(1).map((one) => one.content),
   );
   assert.deepEqual(said.slice(1), [["one", "you said one", "two"], ["three"], ["three", "you said three", "four"]]);
+});
+
+test("a run of a session that stays in use ends as failed and says why; too large a body begins none", async () => {
+  await rig.store.create({ id: "in-use", source: "api_server" });
+  const lane = await rig.store.takeLane("in-use", newHolder());
+  const id = await start({ input: "x", session_id: "in-use" });
+  await isAt(id, "failed");
+  if (lane.type === "taken") await rig.store.releaseLane(lane.lease, { preferSeconds: 0 });
+  assert.match((await statusOf(id)).error, /in use/);
+  const large = await rig.call("POST", "/v1/runs", "x".repeat(10_000_001));
+  assert.deepEqual([large.status, large.json.error.code], [413, "body_too_large"]);
+  assert.equal(rig.model.requests.length, 0);
+});
+
+test("a run goes on when whoever read its events is gone, and its pictures reach the model", async () => {
+  const go = Promise.withResolvers<void>();
+  rig.model.script(async () => {
+    await go.promise;
+    return { text: "done all the same" };
+  });
+  const url =
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+  const id = await start({
+    input: [
+      {
+        role: "user",
+        content: [
+          { type: "input_text", text: "look" },
+          { type: "input_image", image_url: url },
+        ],
+      },
+    ],
+  });
+  const controller = new AbortController();
+  const reading = fetch(`${rig.url}/v1/runs/${id}/events`, {
+    ...{ headers: { authorization: `Bearer ${KEY}` }, signal: controller.signal },
+  }).then((response) => response.text());
+  await until("it is asked", () => rig.model.requests.length === 1);
+  controller.abort();
+  await assert.rejects(reading);
+  go.resolve();
+  await isAt(id, "completed");
+  assert.equal((await statusOf(id)).output, "done all the same");
+  assert.match(rig.model.requests[0]?.raw ?? "", /data:image\/png;base64,iVBOR/);
 });
