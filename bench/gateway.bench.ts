@@ -133,7 +133,7 @@ async function idleWithThree(): Promise<void> {
   await typed(home, ["gateway", "start"]);
   const status = async () => JSON.parse((await typed(home, ["gateway", "status", "--json"])).stdout);
   await until("three connections", async () => JSON.stringify(await status()).split('"connected"').length > 3, 60_000);
-  await sleep(5000);
+  await sleep(15_000); // its first rest is over
   const mb = ((await residentMb((await status()).pid)) ?? 0) * 1.048576;
   row("gateway, idle with three platforms", `${mb.toFixed(0)} MB`, mb / 80, 1, "80 MB");
   await typed(home, ["gateway", "stop"]);
