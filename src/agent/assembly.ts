@@ -109,6 +109,7 @@ export interface Assembly {
     | "skills"
     | "conversation"
     | "transformOutput"
+    | "emitHook"
     | "deliver"
     | "schedule"
     | "reviewEdits"

@@ -167,6 +167,8 @@ export interface TurnOutcome {
   readonly interruptMessage?: string;
   /** The turn never began: the user's message is not part of the conversation. */
   readonly unsent?: true;
+  /** The provider has no quota left for it, or a spending limit is reached, and no other model stood in. */
+  readonly stoppedByQuota?: true;
   /** The conversation does not fit into the window, and there is nothing left to shorten. */
   readonly compressionExhausted?: true;
   /** Which tool went in circles until the turn was ended. */

@@ -134,6 +134,8 @@ function inWords(from: string): string {
 export interface Outside {
   readonly origin: TextOrigin;
   readonly from: string;
+  /** It stands in frames of its own already, beside a text that the conversation is to obey. */
+  readonly isFramed?: true;
 }
 
 interface Finished {
@@ -197,6 +199,10 @@ export class TextOrigins {
         return this.#fromScript(finished);
       case "session_search":
         return failed ? null : this.#fromSessions(finished.text);
+      case "kanban_show":
+      case "kanban_list":
+      case "kanban_attachments":
+        return failed ? null : fromBoard(name, finished.text);
       default:
         return null;
     }
@@ -292,11 +298,24 @@ export class TextOrigins {
 }
 
 /** What a model reads out of a picture was written by whoever made the picture. */
-const FOREIGN = new Set(["web_extract", "web_search", "vision_analyze"]);
+const FOREIGN = new Set(["web_extract", "web_search", "vision_analyze", "kanban_attach_url"]);
 
 /** Tools whose text is from outside whatever they are asked for. */
 export function isUntrusted(name: string): boolean {
   return FOREIGN.has(name) || name.startsWith("browser_") || name.startsWith("mcp_");
+}
+
+/** Cards of others are data. A worker's own card is its task; what others left on it stands there in frames. */
+function fromBoard(name: string, text: string): Outside | null {
+  const { is_own: isOwn, words_of_others: words, task_id: id, task, count } = fieldsOf(text);
+  if (name === "kanban_list") return count === 0 ? null : { origin: "chat", from: "the task board" };
+  const others = Array.isArray(words) ? words.map(String) : [];
+  if (isOwn !== true) {
+    const shown = typeof task === "object" && task !== null && "id" in task ? task.id : id;
+    return { origin: "chat", from: `card ${String(shown)}` };
+  }
+  if (others.length === 0) return null;
+  return { origin: "chat", from: `the board (${others.join(", ")})`, isFramed: true };
 }
 
 function hostOf(url: unknown): string | null {

@@ -93,9 +93,9 @@ export interface OpenRequest {
   readPage?(url: string): Promise<string>;
 }
 
-/** Nobody began it by hand, nor what it was delegated from: a schedule, a program that called. */
+/** Nobody began it by hand, nor what it was delegated from: a schedule, a program that called, the dispatcher of a board. */
 export const isUnattended = ({ origin, start }: Pick<OpenRequest, "origin" | "start">) =>
-  [origin, start?.origin].some((one) => one === "cron" || one === "webhook");
+  [origin, start?.origin].some((one) => one === "cron" || one === "webhook" || one === "kanban");
 
 /** An id, a title or an id's prefix; `null` = the most recent conversation. */
 export interface ResumeRequest {

@@ -324,15 +324,15 @@ const worksHere = ({ files, confinement }: Environment) => !files || confinement
 async function openWorkplace(
   request: OpenRequest,
   { cwd, currentId }: OpenedSession,
-  { variables, notes }: { readonly variables: SkillVariables; readonly notes: string[] },
+  { variables: ofSkills, notes }: { readonly variables: SkillVariables; readonly notes: string[] },
 ): Promise<Environment> {
   const { home, start } = request;
   const { backend, docker_forward_env } = home.config().terminal;
+  const variables = home.environment(backend === "docker" ? ["HERMES_DOCKER_BINARY", ...docker_forward_env] : []);
   const environment = await openEnvironment(home.config(), {
-    environment: home.environment(backend === "docker" ? ["HERMES_DOCKER_BINARY", ...docker_forward_env] : []),
-    withheld: home.withheld(),
-    handedOn: () => variables.values(),
-    cwd,
+    environment: variables,
+    ...(home.env("HERMES_KANBAN_TASK") && (await import("../kanban/worker-place.ts")).cardPlace(request, variables)),
+    ...{ cwd, withheld: home.withheld(), handedOn: () => ofSkills.values() },
     privateHome: home.paths.at("home"),
     sessionId: currentId,
     userHome: home.osHome,
@@ -341,9 +341,8 @@ async function openWorkplace(
     show: request.showCommand,
     report: (problem) => home.log.warn(problem),
   });
-  const { noSandbox } = environment;
-  if (noSandbox !== undefined && !start)
-    notes.push(`No sandbox (${noSandbox}): commands run with your full permissions. See: hermes doctor`);
+  if (environment.noSandbox !== undefined && !start)
+    notes.push(`No sandbox (${environment.noSandbox}): commands run with your full permissions. See: hermes doctor`);
   // Another machine or container begins in a folder of its own; a child begins where its parent stands.
   if (start?.origin === "subagent" && environment.cwd !== cwd) environment.setCwd(cwd);
   return environment;

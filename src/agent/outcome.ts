@@ -19,6 +19,7 @@ export interface Ending {
   /** For logs and machines. */
   readonly error?: string;
   readonly compressionExhausted?: true;
+  readonly stoppedByQuota?: true;
   readonly guardrail?: NonNullable<TurnOutcome["guardrail"]>;
 }
 
@@ -69,7 +70,7 @@ interface TurnFacts {
 export function makeOutcome(conversation: Conversation, ending: Ending, facts: TurnFacts): TurnOutcome {
   const { transcript, meter, model } = conversation;
   const { target } = model;
-  const { kind, finalText, exitReason, error, compressionExhausted, guardrail } = ending;
+  const { kind, finalText, exitReason, error, compressionExhausted, stoppedByQuota, guardrail } = ending;
   const interrupted = kind === "interrupted";
   return {
     finalText,
@@ -91,6 +92,7 @@ export function makeOutcome(conversation: Conversation, ending: Ending, facts: T
     ...(ending.transformed ? { responseTransformed: true } : {}),
     ...(error === undefined ? {} : { error }),
     ...(compressionExhausted ? { compressionExhausted } : {}),
+    ...(stoppedByQuota ? { stoppedByQuota } : {}),
     ...(guardrail ? { guardrail } : {}),
     ...(interrupted && facts.interruptMessage !== undefined ? { interruptMessage: facts.interruptMessage } : {}),
   };

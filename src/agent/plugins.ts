@@ -109,6 +109,7 @@ export class ConversationPlugins implements LoopEvents {
     const model = this.#agent?.model.target.model ?? "";
     const isFirst = turn.history.filter(({ role }) => role === "user").length <= 1;
     if (isFirst && !this.#started) await this.notify("on_session_start", { session_id: sessionId, model, platform });
+    if (!this.#started) await this.#tellClaimed();
     this.#started = true;
     if (!this.hasListeners("pre_llm_call")) return;
     const facts = {
@@ -125,6 +126,16 @@ export class ConversationPlugins implements LoopEvents {
       return typeof text === "string" && text.trim() !== "" ? [text] : [];
     });
     this.#contexts = await Promise.all(texts.map((text) => this.#spill(text)));
+  }
+
+  /** The dispatcher of a board gave this process a card. */
+  async #tellClaimed(): Promise<void> {
+    const { home, start } = this.#request;
+    if (start !== undefined || !home.env("HERMES_KANBAN_TASK")) return;
+    const worker = (await import("../kanban/own-card.ts")).workerOf((name) => home.env(name));
+    if (worker === null) return;
+    const { task: task_id, run: run_id, board, workspace } = worker;
+    await this.notify("kanban_task_claimed", { task_id, run_id, board, workspace, profile: home.paths.profile });
   }
 
   /** What memory recalls, then what hooks add, on the current message as it is sent. */
@@ -162,6 +173,7 @@ export class ConversationPlugins implements LoopEvents {
       toolPorts: {
         ...assembly.toolPorts,
         conversation: this.#port,
+        emitHook: (event, facts) => this.notify(event, facts),
         transformOutput: async (facts) => {
           const answers = await this.notify("transform_terminal_output", { ...facts });
           return answers.find((answer) => typeof answer === "string") ?? null;

@@ -33,6 +33,7 @@ const BREAKS: ReadonlySet<string> = new Set(["ECONNRESET", "EPIPE", "UND_ERR_SOC
 
 /** Refusals that waiting does not mend soon: with somebody to stand in, nobody waits. */
 const GIVES_WAY = new Set<FailureReason>(["rate_limit", "upstream_rate_limit", "billing"]);
+const NO_QUOTA = new Set<FailureReason>([...GIVES_WAY, "budget_exceeded"]);
 
 /** What one question has cost so far, and whether it is worth asking again. */
 export class RetryPolicy {
@@ -197,11 +198,13 @@ export function failureEnding(
 ): Ending {
   const line = failureLine(classified, model.target.apiKey);
   const { text } = explainError(classified, model.target, error);
+  const quota = NO_QUOTA.has(classified.reason) ? { stoppedByQuota: true as const } : {};
   if (worthRetrying) {
     const times = attempts === 1 ? "1 attempt" : `${attempts} retries`;
-    return failedEnding("all_retries_exhausted_no_response", `API call failed after ${times}: ${text}`, line);
+    const said = `API call failed after ${times}: ${text}`;
+    return { ...failedEnding("all_retries_exhausted_no_response", said, line), ...quota };
   }
-  return failedEnding(exitReason(classified), text, line);
+  return { ...failedEnding(exitReason(classified), text, line), ...quota };
 }
 
 /** What a server will never take is kept for whoever looks into it. */

@@ -67,7 +67,10 @@ async function entryOf(one: Finished, content: Finished["content"], ports: Resul
   const source = one.source ?? one.call.function.name;
   const threats = one.outside ? await adviceOn(source, textOf(content), ports) : null;
   const message = (shown: Finished["content"]) => ({
-    ...toolMessage(one, one.outside ? fenced(source, shown) : shown, { tools: ports.tools, hints }),
+    ...toolMessage(one, one.outside && !one.outside.isFramed ? fenced(source, shown) : shown, {
+      tools: ports.tools,
+      hints,
+    }),
     ...(threats && { threats }),
   });
   return { message: message(content), ...(one.summary === undefined ? {} : { stored: message(one.summary) }) };

@@ -92,7 +92,9 @@ export class ToolRunner {
     // Who called is not known of a plugin; whatever runs now may hand it on.
     const callers = by ? [by.call.id] : [...this.#running];
     if (outside) await this.#options.foreign.add([{ call: callers.at(-1) ?? "", from: outside.from }]);
-    for (const id of callers) if (outside) this.#outsiders.set(id, { source, outside });
+    // What frames stood in the text are the caller's to keep or to lose.
+    const loose = outside && { origin: outside.origin, from: outside.from };
+    for (const id of callers) if (loose) this.#outsiders.set(id, { source, outside: loose });
     return textOf(outside && !by ? fenced(source, content) : content);
   }
 

@@ -5,11 +5,10 @@ import { type Command, InvalidArgumentError, Option } from "commander";
 import type { OpenHome } from "../home/open.ts";
 import { profileExists } from "../home/profiles.ts";
 import { Boards } from "../kanban/boards.ts";
-import { assign, BoardError, cardOf, comment, createCard, edit, link, unlink } from "../kanban/cards.ts";
+import { assign, BoardError, cardOf, comment, createCard, link, unlink } from "../kanban/cards.ts";
 import {
   archive,
   block,
-  complete,
   heartbeat,
   promoteByHand,
   reclaim,
@@ -25,11 +24,11 @@ import { subscribe, type ToldChat } from "../kanban/subscriptions.ts";
 import { Workers } from "../kanban/workers.ts";
 import type { Clock } from "../kit/clock.ts";
 import { messageOf } from "../kit/errors.ts";
-import { isRecord, parseJson } from "../kit/json.ts";
 import { lazy } from "../kit/lazy.ts";
 import type { AuxiliaryClient } from "../llm/auxiliary/contract.ts";
 import type { SessionStore } from "../sessions/store.ts";
 import { defineBoards } from "./kanban-boards.ts";
+import { defineFiles, type OpenBoard } from "./kanban-files.ts";
 import { defineLooks } from "./kanban-look.ts";
 import { defineTriage } from "./kanban-triage.ts";
 import { defineWork } from "./kanban-work.ts";
@@ -90,12 +89,6 @@ interface ReassignFlags {
   readonly reason?: string;
 }
 
-interface CompleteFlags {
-  readonly result?: string;
-  readonly summary?: string;
-  readonly metadata?: string;
-}
-
 export function defineKanban(command: Command, world: KanbanWorld): void {
   // Whoever only lists the commands has no world.home.
   const out: KanbanWorld["out"] = (...said) => world.out(...said);
@@ -111,14 +104,16 @@ export function defineKanban(command: Command, world: KanbanWorld): void {
     return typeof named === "string" ? named : boards().active();
   }
   /** On the board that is meant; it is closed again whatever happens. */
-  async function onBoard<T>(work: (board: BoardFile) => Promise<T> | T): Promise<T> {
-    const board = await boards().open(await slug());
+  async function onPlace<T>(work: (open: OpenBoard) => Promise<T> | T): Promise<T> {
+    const named = await slug();
+    const board = await boards().open(named);
     try {
-      return await work(board);
+      return await work({ board, place: boards().place(named) });
     } finally {
       board.close();
     }
   }
+  const onBoard = <T>(work: (board: BoardFile) => Promise<T> | T): Promise<T> => onPlace(({ board }) => work(board));
   /** The same change of several cards, each for itself: one that is refused leaves the others be. */
   async function each(
     ids: readonly string[],
@@ -223,6 +218,7 @@ export function defineKanban(command: Command, world: KanbanWorld): void {
     ...{ boards, slug, onBoard, world, author, whole },
     checkAssignee: (name) => checkAssignee(name, false, world.home),
   });
+  defineFiles(command, { onPlace, author, world });
 
   command
     .command("assign")
@@ -297,34 +293,6 @@ export function defineKanban(command: Command, world: KanbanWorld): void {
         );
       },
     );
-  command
-    .command("complete")
-    .description("say that cards are done")
-    .argument("<id...>", "the cards")
-    .option("--result <TEXT>", "what came of it, in full")
-    .option("--summary <TEXT>", "the same in a sentence or two; with one card only")
-    .option("--metadata <JSON>", "facts for programs; with one card only")
-    .action(async (ids: readonly string[], flags: CompleteFlags) => {
-      if (ids.length > 1 && (flags.summary !== undefined || flags.metadata !== undefined))
-        throw new BoardError("--summary and --metadata go with one card only.");
-      const said = completionOf(flags, world.home);
-      await each(ids, "is done", (change, id) => complete(change, id, said));
-    });
-  command
-    .command("edit")
-    .description("put right what a card that is done came to")
-    .argument("<id>", "the card")
-    .option("--result <TEXT>", "another result")
-    .option("--summary <TEXT>", "another summary")
-    .option("--metadata <JSON>", "other facts")
-    .action(async (id: string, flags: CompleteFlags) => {
-      if (Object.keys(flags).length === 0)
-        throw new BoardError("say what is to change: --result, --summary or --metadata.");
-      const { metadata, ...texts } = completionOf(flags, world.home);
-      await each([id], "was changed", (change) =>
-        edit(change, id, { ...texts, ...(isRecord(metadata) && { metadata }) }),
-      );
-    });
   command
     .command("block")
     .description("put a card aside until somebody unblocks it")
@@ -429,16 +397,6 @@ function checkAssignee(assignee: string | undefined, isLane: boolean, home: Open
 }
 
 const reasonOf = (words: readonly string[], home: OpenHome) => home.redact(words.join(" ").trim()) || undefined;
-
-function completionOf({ result, summary, metadata }: CompleteFlags, { redact }: OpenHome) {
-  const facts = metadata === undefined ? undefined : parseJson(redact(metadata));
-  if (metadata !== undefined && !isRecord(facts)) throw new BoardError("--metadata: this is no object in JSON.");
-  return {
-    ...(result === undefined ? {} : { result: redact(result) }),
-    ...(summary === undefined ? {} : { summary: redact(summary) }),
-    ...(facts === undefined ? {} : { metadata: facts }),
-  };
-}
 
 async function textOf(given: string | undefined, { conversation }: KanbanWorld): Promise<string | undefined> {
   // Who writes in a chat does not read the files of this machine.

@@ -74,10 +74,16 @@ export class FolderTrust {
 
   #known(folder: string): FolderStanding | null {
     const workspace = realPath(this.#paths.at("workspace"));
-    if (isWithin(folder, workspace)) return { folder, standing: "trusted", decidedAt: null };
+    if (isWithin(folder, workspace) || this.#isOfCard(folder)) return { folder, standing: "trusted", decidedAt: null };
     const decided = this.#decided(folder) ?? this.#decided(mainTreeOf(folder));
     if (!decided) return null;
     return { folder, standing: decided.lookOnly ? "look only" : "trusted", decidedAt: decided.path };
+  }
+
+  /** A folder that was made for the work on one card of a board. */
+  #isOfCard(folder: string): boolean {
+    const boards = realPath(join(this.#paths.root, "kanban"));
+    return isWithin(folder, boards) && /^(?:boards\/[^/]+\/)?workspaces\/[^/]/.test(folder.slice(boards.length + 1));
   }
 
   /** Throws a `UserError` for folders that hold everything. */

@@ -1,6 +1,7 @@
 // Where boards lie, which one is meant, and what is written about each: shared by all profiles of a root.
 import { mkdir, readdir, readFile, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import type { Logger } from "../home/log.ts";
 import type { OpenHome } from "../home/open.ts";
 import type { Clock } from "../kit/clock.ts";
 import { isDirectory, writeFileAtomic } from "../kit/files.ts";
@@ -33,7 +34,7 @@ export interface BoardFacts {
   readonly default_workdir: string | null;
 }
 
-type BoardHome = Pick<OpenHome, "paths" | "env" | "log">;
+type BoardHome = Pick<OpenHome, "paths" | "env"> & { readonly log: Logger };
 
 export class Boards {
   readonly #home: BoardHome;

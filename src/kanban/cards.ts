@@ -11,7 +11,7 @@ export class BoardError extends UserError {
   override name = "BoardError";
 }
 
-interface NewCard {
+export interface NewCard {
   readonly title: string;
   readonly body?: string | undefined;
   /** A profile; absent: nobody's yet. */
@@ -33,6 +33,8 @@ interface NewCard {
   readonly provider?: string | undefined;
   readonly goal?: boolean | undefined;
   readonly goalMaxTurns?: number | undefined;
+  /** What the agent that makes it had read from outside, in a few words: its texts may stem from there. */
+  readonly foreignText?: string | undefined;
   /** The newest card with the same key that is not archived is given back instead. */
   readonly idempotencyKey?: string | undefined;
 }
@@ -228,7 +230,10 @@ export function createCard(change: Change, card: NewCard): Card {
   note(change, {
     card: row.id,
     kind: "created",
-    payload: { assignee: row.assignee, status, parents: ids, tenant: row.tenant },
+    payload: {
+      ...{ assignee: row.assignee, status, parents: ids, tenant: row.tenant },
+      ...(card.foreignText === undefined ? {} : { foreign_text: card.foreignText }),
+    },
   });
   // Put aside by whoever made it: it stays so until somebody unblocks it.
   if (status === "blocked")

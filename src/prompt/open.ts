@@ -99,6 +99,7 @@ export async function buildPrompt(
         startedOn,
         rebuiltOn: sameDay(startedOn, today) ? null : today,
         sessionId: request.passSessionId ? sessionId : null,
+        kanbanGuidance: workerGuidance(context),
       },
       settings,
       installRoot: installRoot(),
@@ -122,6 +123,12 @@ const unknownZone = (zone: string) =>
   `timezone in config.yaml (or HERMES_TIMEZONE) is ${JSON.stringify(zone)}, which is not a time zone like Europe/Berlin; the machine's own is used.`;
 
 // What the prompt's readers may use of this machine: its files behind the deny list, git and python, the skills.
+
+/** What the dispatcher tells a worker about its work, in place of our own words. Null: it told nothing, or this is no worker. */
+function workerGuidance({ request: { home }, toolNames }: PromptContext): string | null {
+  const isWorker = Boolean(home.env("HERMES_KANBAN_TASK")?.trim()) && toolNames.includes("kanban_show");
+  return (isWorker ? home.env("HERMES_KANBAN_GUIDANCE")?.trim() : "") || null;
+}
 
 async function promptPorts(context: PromptContext): Promise<PromptPorts> {
   const { home, clock, platform } = context.request;

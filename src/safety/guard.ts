@@ -396,6 +396,10 @@ const UNATTENDED: Readonly<Record<string, readonly [situation: string, setting: 
   readonly foreground: readonly [string, string];
 } = {
   cron: ["This is a scheduled run, nobody can be asked.", "set approvals.cron_mode to approve"],
+  kanban: [
+    "This is the worker of a card, nobody can be asked: block the card and say what you need.",
+    "set approvals.mode to off",
+  ],
   subagent: ["Sub-agents do not ask.", "set delegation.subagent_auto_approve to true"],
   foreground: ["This run is unattended, nobody can be asked.", "set approvals.mode to off, start with --yolo"],
 };

@@ -20,6 +20,8 @@ interface ViewFacts {
   readonly hermesHome: { readonly dir: string; readonly root: string };
   /** HOME of commands when it lies in the profile's home. */
   readonly privateHome?: string | undefined;
+  /** More folders of the home that are shown. */
+  readonly readable?: readonly string[] | undefined;
   /** The session's directory. */
   readonly cwd: string;
   /** PATH of the commands. */
@@ -56,7 +58,7 @@ const RUN_KEPT = (
 const SYSTEM =
   /^\/(bin|boot|dev|etc|lib|lib32|lib64|libx32|opt|proc|root|run|sbin|sys|usr|var|home|Users|nix|snap|tmp)?$/;
 /** Folders of the profile's home that hold work, not the agent's own things. */
-const WORK_IN_HOME = /^(workspaces?|worktrees|kanban\/workspaces)\//;
+const WORK_IN_HOME = /^(workspaces?|worktrees|kanban\/(?:boards\/[^/]+\/)?workspaces)\//;
 
 export async function makeView(facts: ViewFacts): Promise<View> {
   const { tempDir, emptyFile } = facts;
@@ -146,12 +148,13 @@ function mountArguments({ path, kind, source = path }: Mount, emptyFile: string)
 }
 
 async function hiddenMounts(
-  { userHome, hermesHome: { dir, root }, privateHome }: ViewFacts,
+  { userHome, hermesHome: { dir, root }, privateHome, readable = [] }: ViewFacts,
   home: { hides(path: string): boolean },
 ): Promise<Mount[]> {
   const secrets = await Promise.all(SECRET_PLACES.map(({ path }) => existing(join(userHome, path))));
   const homes = await Promise.all([root, dir].map(existing));
-  const shown = await Promise.all([join(dir, "skills"), join(dir, "cache"), privateHome ?? ""].map(existing));
+  const inHome = [join(dir, "skills"), join(dir, "cache"), privateHome ?? "", ...readable];
+  const shown = await Promise.all(inHome.map(existing));
   return [
     // Where a link leads out of the home, or into a part of it that is shown.
     ...[...secrets.filter((found) => found !== null && !home.hides(found.path)), ...homes]

@@ -77,6 +77,7 @@ export async function openBubblewrapEnvironment(options: BubblewrapOptions): Pro
     userHome: options.userHome,
     hermesHome: options.hermesHome,
     privateHome: hasOwnHome ? privateHome : undefined,
+    readable: options.readable,
     cwd: options.cwd,
     path: env.PATH ?? "",
     tempDir,

@@ -20,6 +20,8 @@ export interface LocalOptions extends ShellOptions {
   readonly privateHome?: string | undefined;
   /** Why it is no sandbox, where one was wanted. */
   readonly noSandbox?: string | undefined;
+  /** Folders of the home that commands may read, where a sandbox hides the rest. */
+  readonly readable?: readonly string[] | undefined;
   /** The user's editor shows commands in terminals of its own. */
   readonly show?: ShowCommand | undefined;
 }

@@ -2,13 +2,16 @@
 
 import { resolve } from "node:path";
 import { said } from "../../home/language/words.ts";
+import type { Worker } from "../../kanban/own-card.ts";
 import { type CliContext, ExitError, readAll } from "../cli-context.ts";
 import type { ChatRequest } from "../typed-input.ts";
 import type { ChatOptions } from "./argv.ts";
 
 /** Resolves to the exit code. */
 export async function runChat(options: ChatOptions, ctx: CliContext, openTerminal: OpenTerminal): Promise<number> {
-  if (options.worktree || ctx.home.config().worktree) return inWorktree(options, ctx, openTerminal);
+  // The folder of a card was chosen for it.
+  if (options.worktree || (ctx.home.config().worktree && !worksOnCard(ctx)))
+    return inWorktree(options, ctx, openTerminal);
   return talk(options, ctx, openTerminal);
 }
 
@@ -63,9 +66,11 @@ async function talk(
   if (query !== null) {
     refuseBrokenConfig(ctx);
     for (const warning of ctx.home.warnings) ctx.io.err(`⚠ ${warning}\n`);
-    const request = requestOf(options, ctx, false, overlay);
+    const asked = requestOf(options, ctx, false, overlay);
+    const worker = await workerHere(ctx);
+    const request: ChatRequest = worker === null ? asked : unattended(asked, worker.workspace);
     if (request.interactive) await askForTrust(ctx);
-    return (await import("./query.ts")).runQuery(query, request, options, ctx);
+    return (await import("./query.ts")).runQuery(query, request, options, ctx, worker);
   }
   refuseStrayOptions(options);
   const pictures = options.image && (await (await import("./one-shot.ts")).readPictures(options.image, ctx.cwd));
@@ -195,6 +200,20 @@ function requestOf(options: ChatOptions, ctx: CliContext, screen: boolean, overl
     ...(overlay ? { overlay } : {}),
   };
 }
+
+const worksOnCard = ({ home }: CliContext) => Boolean(home.env("HERMES_KANBAN_TASK")?.trim());
+
+async function workerHere(ctx: CliContext): Promise<Worker | null> {
+  if (!worksOnCard(ctx)) return null;
+  return (await import("../../kanban/own-card.ts")).workerOf((name) => ctx.home.env(name));
+}
+
+/** The dispatcher of a board began it, and nobody sits there: nothing is asked. */
+const unattended = (request: ChatRequest, workspace: string | null): ChatRequest => ({
+  ...request,
+  ...{ interactive: false, origin: "kanban" },
+  ...(workspace === null ? {} : { cwd: workspace, cwdIsChosen: true }),
+});
 
 function resumeOf(options: ChatOptions): ChatRequest["resume"] {
   if (options.resume !== undefined) return { name: options.resume };

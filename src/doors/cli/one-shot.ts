@@ -13,6 +13,7 @@ import { type CliContext, ExitError } from "../cli-context.ts";
 import { onStopSignal } from "../stop-signals.ts";
 import { type ChatRequest, withReferences } from "../typed-input.ts";
 import type { ChatOptions } from "./argv.ts";
+import type { WorkerLife } from "./kanban-worker.ts";
 import type { runSlashOnce } from "./slash-once.ts";
 
 export async function runOneShot(
@@ -47,6 +48,8 @@ export async function runOneShot(
 
 /** What `-z` and `-q` do differently with the one turn they run. */
 interface TurnDoor {
+  /** The run works on a card of a board: what keeps it, and what follows each turn. */
+  readonly life?: WorkerLife | null;
   opened(conversation: OpenAgent): void;
   /** What the message points at: a quiet line, and a warning. */
   note(text: string): void;
@@ -67,8 +70,12 @@ export async function runTurn(
   ctx: CliContext,
   door: TurnDoor,
 ): Promise<number> {
+  const { life } = door;
   const pictures = await readPictures(options.image, ctx.cwd);
-  const conversation = await openAgent(request);
+  const conversation = await openAgent(request).catch(async (error: unknown) => {
+    await life?.close();
+    throw error;
+  });
   const signals = onStopSignal({
     stop: () => stopRun(conversation),
     graceSeconds: ctx.home.env("HERMES_SIGTERM_GRACE"),
@@ -95,8 +102,11 @@ export async function runTurn(
     // A signal may have come before the turn began.
     if (input === null || signals.code !== null) return signals.code ?? 1;
     const located = pictures ? (await import("../../tools/media/user-pictures.ts")).withPaths(input, pictures) : input;
-    const outcome = await answer(conversation, located, warnings, door);
-    if (outcome.pendingSteer !== undefined) {
+    await life?.begin(conversation);
+    let outcome = await answer(conversation, located, warnings, door);
+    for (let next = await life?.next(outcome); next && signals.code === null; next = await life?.next(outcome))
+      outcome = await answer(conversation, next, warnings, door);
+    if (outcome.pendingSteer !== undefined && !life) {
       const late = t('"{text}" came too late to be read.', { text: outcome.pendingSteer });
       warnings.push(late);
       door.warn(late);
@@ -109,6 +119,7 @@ export async function runTurn(
   } finally {
     signals.stopListening();
     await conversation.close("cli_close");
+    await life?.close();
   }
 }
 
@@ -138,6 +149,7 @@ async function answer(
   for await (const event of agent.run(input)) {
     if (event.type === "done") return event.outcome;
     if (event.type === "status" && event.kind === "warn") warnings.push(event.message);
+    door.life?.saw(event);
     await door.show(event);
   }
   throw new Error("the turn ended without a result");

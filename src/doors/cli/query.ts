@@ -2,6 +2,7 @@
 
 import type { AgentEvent, AskRequest, TurnOutcome } from "../../agent/events.ts";
 import type { OpenAgent } from "../../agent/opened.ts";
+import type { Worker } from "../../kanban/own-card.ts";
 import { plural } from "../../kit/formats.ts";
 import type { Question } from "../../safety/decision.ts";
 import { approvalWords } from "../approval-words.ts";
@@ -11,6 +12,7 @@ import { plainMarkdown } from "../plain-markdown.ts";
 import { revealed } from "../terminal-text.ts";
 import type { ChatRequest } from "../typed-input.ts";
 import type { ChatOptions } from "./argv.ts";
+import type { WorkerLife } from "./kanban-worker.ts";
 import { runTurn } from "./one-shot.ts";
 
 export async function runQuery(
@@ -18,10 +20,13 @@ export async function runQuery(
   request: ChatRequest,
   options: ChatOptions,
   ctx: CliContext,
+  worker: Worker | null = null,
 ): Promise<number> {
   const silent = options.quiet === true || options.json === true;
   const whisper = (text: string) => silent || ctx.io.err(`${text}\n`);
+  const life = worker && (await openLife(worker, request, ctx));
   return runTurn(query, request, options, ctx, {
+    life,
     opened(conversation) {
       for (const note of conversation.notes) ctx.io.err(`${note}\n`);
       announceResume(conversation, ctx);
@@ -43,8 +48,16 @@ export async function runQuery(
       ctx.io.err(options.quiet ? `session_id: ${outcome.sessionId}\n` : farewell(outcome, ctx));
     },
     learned: (line) => whisper(`  ${line}`),
-    exitCode: ({ failed, finalText }) => (failed || !finalText ? 1 : 0),
+    exitCode(outcome) {
+      const usual = outcome.failed || !outcome.finalText ? 1 : 0;
+      return life?.exitCode(outcome, usual) ?? usual;
+    },
   });
+}
+
+async function openLife(worker: Worker, request: ChatRequest, ctx: CliContext): Promise<WorkerLife> {
+  const { WorkerLife } = await import("./kanban-worker.ts");
+  return WorkerLife.open(worker, request, (line) => ctx.io.err(`${line}\n`));
 }
 
 function announceResume(conversation: OpenAgent, ctx: CliContext): void {

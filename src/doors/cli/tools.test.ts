@@ -83,17 +83,7 @@ test("one unknown name and nothing is changed", async () => {
 });
 
 test("a toolset without tools is not offered; settings that name one keep it until it is switched off", async () => {
-  const absent = [
-    "moa",
-    "kanban",
-    "homeassistant",
-    "computer_use",
-    "discord",
-    "video",
-    "video_gen",
-    "x_search",
-    "spotify",
-  ];
+  const absent = ["moa", "homeassistant", "computer_use", "discord", "video", "video_gen", "x_search", "spotify"];
   const { tools, config } = open({ platform_toolsets: { cli: ["todo", "moa"] } });
   const before = structuredClone(config);
   for (const name of absent) {

@@ -238,4 +238,13 @@ export const CHINESE_KANBAN: Readonly<Record<string, string>> = {
   "{id}: ready, everything it depends on is done": "{id}：就绪，它依赖的都已完成",
   "{id}: its worker lives, the claim is extended": "{id}：执行者仍在运行，领取已延长",
   "{id}: a former worker is stopped": "{id}：之前的执行者已停止",
+  "keep a file with a card, at most 25 MB": "为卡片保存一个文件，最大 25 MB",
+  "the file; it is copied": "文件；会复制一份",
+  "list the files of a card": "列出卡片的文件",
+  "remove a file from its card": "从卡片移除一个文件",
+  "the number that attachments shows": "attachments 显示的编号",
+  "show what the worker of a card reads": "显示处理卡片的智能体会读到的内容",
+  "✓ {id} has attachment {number}: {name}": "✓ {id} 有了附件 {number}：{name}",
+  "No attachments. Add one: hermes kanban attach ID FILE": "没有附件。添加一个：hermes kanban attach ID FILE",
+  "✓ {id} no longer has {name}": "✓ {id} 不再有 {name}",
 };

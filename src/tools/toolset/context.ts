@@ -19,6 +19,7 @@ export type RunOrigin =
   | "curator"
   | "cron"
   | "webhook"
+  | "kanban"
   | "subagent"
   | "background";
 
@@ -176,6 +177,11 @@ export interface ToolContext extends RunContext {
   readonly skills?: AgentSkills;
   /** The conversation as plugins know it; for callers that run their code. */
   readonly conversation?: object;
+  /** Tells hooks of plugins what happened on the board. Absent: nobody listens. */
+  emitHook?(
+    event: "kanban_task_completed" | "kanban_task_blocked",
+    facts: Readonly<Record<string, unknown>>,
+  ): Promise<unknown>;
   /** Hooks may replace what a command printed. Null: none did. */
   transformOutput?(facts: CommandOutputFacts): Promise<string | null>;
   /** Hands tasks to agents of their own and waits for all of them. Absent where a run may start none. */

@@ -74,7 +74,10 @@ export function chooseToolsets(question: ToolsetQuestion, registry: ToolRegistry
   for (const name of chosen) {
     if ((CONFIGURABLE[name]?.onlyOn ?? question.platform) !== question.platform) chosen.delete(name);
   }
-  if (question.env("HERMES_KANBAN_TASK") && !question.delegated) chosen.add("kanban");
+  const hasBoard = chosen.has("kanban");
+  if (question.env("HERMES_KANBAN_TASK")) chosen.add("kanban");
+  // A child works for its parent: what it found is the parent's to write on the board.
+  if (question.delegated) chosen.delete("kanban");
 
   const disabled = question.config.agent.disabled_toolsets.map(canonical);
   for (const name of disabled) chosen.delete(name);
@@ -83,6 +86,7 @@ export function chooseToolsets(question: ToolsetQuestion, registry: ToolRegistry
   const others = [...chosen].filter((name) => name !== "browser");
   if (!question.toolsets && !others.some((name) => resolveToolset(name, registry).includes("web_search")))
     tools.delete("web_search");
+  if (!hasBoard) for (const tool of WHOLE_BOARD) tools.delete(tool);
   for (const name of disabled) for (const tool of subtracted(name, registry)) tools.delete(tool);
   for (const tool of question.config.tools.disabled_functions) tools.delete(tool);
   return {
@@ -223,7 +227,9 @@ interface Toolset {
 }
 
 const BROWSER = "navigate snapshot click type scroll back press get_images vision console cdp dialog";
-const KANBAN = "show list complete block heartbeat comment create link unblock";
+const KANBAN = "show list complete block heartbeat comment create link unblock attach attach_url attachments";
+/** They are about the whole board: for profiles that were given it, not for whoever works on one card. */
+const WHOLE_BOARD = ["kanban_list", "kanban_unblock"];
 const HOME_ASSISTANT = "list_entities get_state list_services call_service";
 const prefixed = (prefix: string, words: string) => words.split(" ").map((word) => `${prefix}_${word}`);
 
@@ -278,7 +284,7 @@ export const COMPOSITE: Readonly<Record<string, Toolset>> = {
 /** Off by default. */
 const DEFAULT_OFF: ReadonlySet<string> = new Set([
   ...["moa", "homeassistant", "spotify", "discord", "discord_admin"],
-  ...["video", "video_gen", "x_search"],
+  ...["video", "video_gen", "x_search", "kanban"],
 ]);
 
 const CORE_SETS = [

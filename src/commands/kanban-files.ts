@@ -1,0 +1,128 @@
+// The commands of `hermes kanban` about what comes of a card: its completion, its files, what the next worker reads of it.
+import { resolve } from "node:path";
+import type { Command } from "commander";
+import { attach, attachmentsOf, keepCopy, removeAttachment } from "../kanban/attachments.ts";
+import { BoardError, cardOf, edit } from "../kanban/cards.ts";
+import { cleanUp, completeCard, maskedReport, type Report } from "../kanban/completion.ts";
+import { contextText } from "../kanban/context-text.ts";
+import type { BoardFile } from "../kanban/schema.ts";
+import { messageOf } from "../kit/errors.ts";
+import { isRecord, parseJson } from "../kit/json.ts";
+import type { KanbanWorld } from "./kanban.ts";
+
+/** The board that is meant, and where its files lie. */
+export interface OpenBoard {
+  readonly board: BoardFile;
+  readonly place: { readonly workspaces: string; readonly attachments: string };
+}
+
+interface Files {
+  onPlace<T>(work: (open: OpenBoard) => Promise<T> | T): Promise<T>;
+  author(): string;
+  readonly world: KanbanWorld;
+}
+
+interface ReportFlags {
+  readonly result?: string;
+  readonly summary?: string;
+  readonly metadata?: string;
+}
+
+export function defineFiles(command: Command, { onPlace, author, world }: Files): void {
+  const out: KanbanWorld["out"] = (...said) => world.out(...said);
+  const redact = (text: string) => world.home.redact(text);
+  command
+    .command("complete")
+    .description("say that cards are done")
+    .argument("<id...>", "the cards")
+    .option("--result <TEXT>", "what came of it, in full")
+    .option("--summary <TEXT>", "the same in a sentence or two; with one card only")
+    .option("--metadata <JSON>", "facts for programs; with one card only")
+    .action(async (ids: readonly string[], flags: ReportFlags) => {
+      if (ids.length > 1 && (flags.summary !== undefined || flags.metadata !== undefined))
+        throw new BoardError("--summary and --metadata go with one card only.");
+      const report = reportOf(flags);
+      await onPlace(async ({ board, place }) => {
+        for (const id of ids)
+          try {
+            await completeCard(board, id, report, { place, by: author(), redact });
+            await cleanUp(board, place, id);
+            out(`✓ ${id} is done\n`);
+          } catch (error) {
+            if (!(error instanceof BoardError)) throw error;
+            world.err(`✗ ${messageOf(error)}\n`);
+            world.failed();
+          }
+      });
+    });
+  command
+    .command("edit")
+    .description("put right what a card that is done came to")
+    .argument("<id>", "the card")
+    .option("--result <TEXT>", "another result")
+    .option("--summary <TEXT>", "another summary")
+    .option("--metadata <JSON>", "other facts")
+    .action(async (id: string, flags: ReportFlags) => {
+      if (Object.keys(flags).length === 0)
+        throw new BoardError("say what is to change: --result, --summary or --metadata.");
+      const { result, summary, metadata } = maskedReport(reportOf(flags), redact);
+      const facts = isRecord(metadata) ? { metadata } : {};
+      await onPlace(({ board }) => board.change((change) => edit(change, id, { result, summary, ...facts })));
+      out(`✓ ${id} was changed\n`);
+    });
+  command
+    .command("attach")
+    .description("keep a file with a card, at most 25 MB")
+    .argument("<id>", "the card")
+    .argument("<file>", "the file; it is copied")
+    .action((id: string, file: string) =>
+      onPlace(async ({ board, place }) => {
+        // Who writes in a chat does not read the files of this machine.
+        if (world.conversation?.chat)
+          throw new BoardError("files of this machine are attached in a terminal: hermes kanban attach ID FILE");
+        const put = () => keepCopy(place, id, resolve(file));
+        const kept = await attach(board, id, { keep: put, type: null, by: author() });
+        out(`✓ ${id} has attachment ${kept.id}: ${kept.filename}\n`);
+      }),
+    );
+  command
+    .command("attachments")
+    .description("list the files of a card")
+    .argument("<id>", "the card")
+    .option("--json", "machine-readable")
+    .action((id: string, { json }: { readonly json?: true }) =>
+      onPlace(({ board }) => {
+        cardOf(board.db, id);
+        const rows = attachmentsOf(board.db, id);
+        if (json) return out(`${JSON.stringify(rows, null, 2)}\n`, { asIs: true });
+        if (rows.length === 0) return out("No attachments. Add one: hermes kanban attach ID FILE\n");
+        for (const { id: number, filename, size, stored_path } of rows)
+          out(`${number}  ${filename}  ${size ?? "?"} bytes  ${world.home.display(stored_path)}\n`, { asIs: true });
+      }),
+    );
+  command
+    .command("attach-rm")
+    .description("remove a file from its card")
+    .argument("<number>", "the number that attachments shows")
+    .action((number: string) =>
+      onPlace(async ({ board, place }) => {
+        if (!/^\d{1,15}$/.test(number))
+          throw new BoardError(`"${number}" is no number of an attachment. "hermes kanban attachments ID" shows them.`);
+        const gone = await removeAttachment(board, place, Number(number));
+        out(`✓ ${gone.task_id} no longer has ${gone.filename}\n`);
+      }),
+    );
+  command
+    .command("context")
+    .description("show what the worker of a card reads")
+    .argument("<id>", "the card")
+    .action((id: string) =>
+      onPlace(({ board }) => out(`${world.home.redact(contextText(board.db, id, board.now).text)}\n`, { asIs: true })),
+    );
+}
+
+function reportOf({ result, summary, metadata }: ReportFlags): Report {
+  const facts = metadata === undefined ? undefined : parseJson(metadata);
+  if (metadata !== undefined && !isRecord(facts)) throw new BoardError("--metadata: this is no object in JSON.");
+  return { result, summary, metadata: facts };
+}

@@ -1,0 +1,102 @@
+// The card a process works on, as the dispatcher names it in the environment, and what keeps it in that process's hands.
+import { BoardError, cardOf, note } from "./cards.ts";
+import type { Card, CardComment, Change } from "./schema.ts";
+
+/** What a worker is told by the variables it was started with. */
+export interface Worker {
+  readonly task: string;
+  /** Null: nobody said which attempt this is; then the open one counts. */
+  readonly run: number | null;
+  /** Absent where the board is the default one. */
+  readonly board: string;
+  readonly workspace: string | null;
+  /** Worked on over several turns until a judge says that it is done. */
+  readonly goal: { readonly maxTurns: number | null } | null;
+  /** It is reminded when a turn ends and its card is still open. */
+  readonly isReminded: boolean;
+  /** How long a claim counts without a sign of life. */
+  readonly claimSeconds: number;
+}
+
+const CLAIM_SECONDS = 900;
+const YES = new Set(["1", "true", "yes", "on"]);
+const NO = new Set(["0", "false", "no", "off"]);
+
+/** Null: this process works on no card. */
+export function workerOf(env: (name: string) => string | undefined): Worker | null {
+  const text = (name: string) => env(`HERMES_KANBAN_${name}`)?.trim() || null;
+  const count = (name: string) => {
+    const value = text(name);
+    return value !== null && /^[1-9]\d{0,8}$/.test(value) ? Number(value) : null;
+  };
+  const task = text("TASK");
+  if (task === null) return null;
+  return {
+    task,
+    run: count("RUN_ID"),
+    board: text("BOARD") ?? "default",
+    workspace: text("WORKSPACE"),
+    goal: YES.has((text("GOAL_MODE") ?? "").toLowerCase()) ? { maxTurns: count("GOAL_MAX_TURNS") } : null,
+    isReminded: !NO.has((text("STOP_NUDGE") ?? "").toLowerCase()),
+    claimSeconds: count("CLAIM_TTL_SECONDS") ?? CLAIM_SECONDS,
+  };
+}
+
+/** The worker's own attempt is the open one: nobody took the card back, finished it or put it aside. */
+export function isOpenFor(card: Card | null, worker: Worker): boolean {
+  if (card?.status !== "running") return false;
+  return worker.run === null || card.current_run_id === worker.run;
+}
+
+/** What a worker may not do to cards of others, with what it may do instead. */
+export function requireOwn(worker: Worker | null, id: string, isOwn: boolean, verb: string): void {
+  if (worker === null || isOwn) return;
+  throw new BoardError(
+    `${id} is not your card: you may ${verb} only ${worker.task}. Say what you know there with kanban_comment, or create a card with kanban_create.`,
+  );
+}
+
+/** A sign of life of the worker: its claim is good for another while. False: the card is no longer its own. */
+export function keepClaim(change: Change, worker: Worker): boolean {
+  const { db, now } = change;
+  const card = db.get<Card>("SELECT * FROM tasks WHERE id = ?", worker.task) ?? null;
+  if (card === null || !isOpenFor(card, worker)) return false;
+  const expires = now + worker.claimSeconds;
+  db.run("UPDATE tasks SET last_heartbeat_at = ?, claim_expires = ? WHERE id = ?", now, expires, card.id);
+  db.run(
+    "UPDATE task_runs SET last_heartbeat_at = ?, claim_expires = ? WHERE id = ?",
+    ...[now, expires, card.current_run_id],
+  );
+  return true;
+}
+
+/** The same with a line of the model on where it is: that much is kept for whoever follows the board. */
+export function heartbeatOf(change: Change, worker: Worker, text: string | undefined): number | null {
+  if (!keepClaim(change, worker)) throw new BoardError(overMessage(cardOf(change.db, worker.task), worker));
+  const { current_run_id: run } = cardOf(change.db, worker.task);
+  note(change, { card: worker.task, kind: "heartbeat", payload: { note: text ?? null }, run });
+  return run;
+}
+
+export function overMessage({ id, status }: Card, { run }: Worker): string {
+  const attempt = run === null ? "this attempt" : `run ${run}`;
+  return `${id}: ${attempt} is over and the card is ${status}; somebody took it back or it is finished. Stop working on it.`;
+}
+
+/** The number of the newest comment on a card; 0 where there is none. */
+export function newestComment({ db }: Pick<Change, "db">, id: string): number {
+  const newest = db.get<{ id: number | null }>("SELECT MAX(id) AS id FROM task_comments WHERE task_id = ?", id);
+  return newest?.id ?? 0;
+}
+
+/** What others said on a card behind one of its comments, oldest first. */
+export function commentsAfter(
+  { db }: Pick<Change, "db">,
+  id: string,
+  { after, notBy }: { readonly after: number; readonly notBy: string },
+): readonly CardComment[] {
+  return db.all<CardComment>(
+    "SELECT * FROM task_comments WHERE task_id = ? AND id > ? AND author <> ? ORDER BY id",
+    ...[id, after, notBy],
+  );
+}
