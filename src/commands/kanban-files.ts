@@ -77,9 +77,6 @@ export function defineFiles(command: Command, { onPlace, author, world }: Files)
     .argument("<file>", "the file; it is copied")
     .action((id: string, file: string) =>
       onPlace(async ({ board, place }) => {
-        // Who writes in a chat does not read the files of this machine.
-        if (world.conversation?.chat)
-          throw new BoardError("files of this machine are attached in a terminal: hermes kanban attach ID FILE");
         const put = () => keepCopy(place, id, resolve(file));
         const kept = await attach(board, id, { keep: put, type: null, by: author() });
         out(`✓ ${id} has attachment ${kept.id}: ${kept.filename}\n`);
