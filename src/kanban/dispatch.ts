@@ -15,13 +15,13 @@ import { CLAIM_SECONDS, claim } from "./moves.ts";
 import { type Action, type BoardView, type Limits, plan } from "./plan.ts";
 import { endRun, extendClaim, storeWorker, storeWorkspace, workerOf } from "./runs.ts";
 import type { BoardFile, Card, CardRun, Change } from "./schema.ts";
-import { lives, logOf, type Workers, type WorkerTask, workerCommand, workerEnvironment } from "./workers.ts";
+import { logOf, type Workers, type WorkerTask, workerCommand, workerEnvironment } from "./workers.ts";
 import { openWorkspace, removeScratch } from "./workspaces.ts";
 
 interface DispatchPorts {
   readonly home: OpenHome;
   readonly boards: Boards;
-  readonly workers: Pick<Workers, "start" | "stop" | "exitOf" | "forget">;
+  readonly workers: Pick<Workers, "start" | "lives" | "stop" | "exitOf" | "forget">;
   /** What a worker is; this program. */
   readonly command?: (task: WorkerTask) => readonly string[];
   /** A worker was started. */
@@ -106,7 +106,8 @@ export class Dispatcher {
     return viewBoard(
       board.db,
       {
-        ...{ host: this.#host, lives, gone: this.#gone, workspaces: place.workspaces },
+        ...{ host: this.#host, gone: this.#gone, workspaces: place.workspaces },
+        lives: (who, card) => workers.lives(who, card),
         exitOf: (who) => workers.exitOf(who),
         lastWords: async (card) => home.redact(await lastLine(logOf(place, card))),
       },

@@ -100,12 +100,14 @@ interface StartedWorker extends WorkerIdentity {
 
 /** Waits for one line, and ends where none comes: whoever started it died before it was written down whose process this is. */
 const GATE = 'read -r go && exec "$@" </dev/null';
+const MOST_EXITS = 1000;
 const FIRST_LOOK_MS = 50;
 const TERM_MS = 5000;
 const KILL_MS = 2000;
 
 /** The workers that this process started, and how to tell and stop any other. */
 export class Workers {
+  /** Of the newest of them: most are asked about once, and some never. */
   readonly #exits = new Map<string, ExitFacts>();
   readonly #clock: Clock;
   readonly #ended: () => void;
@@ -153,6 +155,7 @@ export class Workers {
   #follow(child: ChildProcess, who: WorkerIdentity): void {
     child.on("exit", (code, signal) => {
       this.#exits.set(nameOf(who), { code, signal });
+      for (const name of this.#exits.keys()) if (this.#exits.size > MOST_EXITS) this.#exits.delete(name);
       this.#ended();
     });
     child.unref();
@@ -167,20 +170,32 @@ export class Workers {
     this.#exits.delete(nameOf(who));
   }
 
+  /**
+   * Whether the process is that worker, and not a later one with its number. Where nobody wrote down when it began, its environment has to
+   * name the card.
+   */
+  async lives(who: WorkerIdentity, card: string): Promise<boolean> {
+    if ((await processFacts(who.pid)) === null) return false;
+    if (who.startTime !== null) return (await startTimeOf(who.pid)) === who.startTime;
+    if (process.platform !== "linux") return true;
+    const variables = await readFile(`/proc/${who.pid}/environ`, "utf8").catch(() => ""); // gone, or another user's
+    return variables.split("\0").includes(`HERMES_KANBAN_TASK=${card}`);
+  }
+
   /** SIGTERM to its group, then SIGKILL. False: it lives still. */
   async stop(who: WorkerIdentity, card: string): Promise<boolean> {
     // Nothing tells it from a stranger with its number.
-    if (who.startTime === null && process.platform !== "linux") return !(await lives(who, card));
+    if (who.startTime === null && process.platform !== "linux") return !(await this.lives(who, card));
     for (const [signal, ms] of [
       ["SIGTERM", TERM_MS],
       ["SIGKILL", KILL_MS],
     ] as const) {
-      if (!(await lives(who, card))) return true;
+      if (!(await this.lives(who, card))) return true;
       signalGroup(who.pid, signal);
       const until = this.#clock.now() + ms;
-      while ((await lives(who, card)) && this.#clock.now() < until) await this.#clock.sleep(FIRST_LOOK_MS);
+      while ((await this.lives(who, card)) && this.#clock.now() < until) await this.#clock.sleep(FIRST_LOOK_MS);
     }
-    return !(await lives(who, card));
+    return !(await this.lives(who, card));
   }
 }
 
@@ -194,18 +209,6 @@ function signalGroup(pid: number, signal: NodeJS.Signals): void {
     } catch (error) {
       if (codeOf(error) === "EPERM") return; // not ours to end; it is held for as long as it lives
     }
-}
-
-/**
- * Whether the process is that worker, and not a later one with its number. Where nobody wrote down when it began, its environment has to
- * name the card.
- */
-export async function lives(who: WorkerIdentity, card: string): Promise<boolean> {
-  if ((await processFacts(who.pid)) === null) return false;
-  if (who.startTime !== null) return (await startTimeOf(who.pid)) === who.startTime;
-  if (process.platform !== "linux") return true;
-  const variables = await readFile(`/proc/${who.pid}/environ`, "utf8").catch(() => ""); // gone, or another user's
-  return variables.split("\0").includes(`HERMES_KANBAN_TASK=${card}`);
 }
 
 /** Null where the system does not say. */

@@ -103,7 +103,7 @@ export async function cronLine(jobs: CronJobs, home: OpenHome): Promise<string> 
 // In the gateway.
 
 /** What `gateway_state.json` says of it; times are Unix seconds. */
-export interface CronState {
+interface CronState {
   readonly ticking: boolean;
   readonly last_tick_at: number | null;
   readonly next_run_at: number | null;

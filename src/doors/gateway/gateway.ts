@@ -10,7 +10,7 @@ import type { SessionStore } from "../../sessions/store.ts";
 import type { OutboxRow, WorkStore } from "../../sessions/work.ts";
 import type { ChatMessage, PlatformEntry } from "./contract.ts";
 import { Conversations } from "./conversations.ts";
-import { type CronState, type GatewayCron, openGatewayCron } from "./cron.ts";
+import { type GatewayCron, openGatewayCron } from "./cron.ts";
 import { Desk } from "./desk.ts";
 import type { Ending } from "./ending.ts";
 import { ChatGoals } from "./goals.ts";
@@ -18,7 +18,7 @@ import { ChatHooks } from "./hooks.ts";
 import { Inbound } from "./inbound.ts";
 import { lockBot, noteRestart, stateDirOf } from "./instance.ts";
 import { type GatewayKanban, openGatewayKanban } from "./kanban-dispatch.ts";
-import { Link, type LinkStatus } from "./link.ts";
+import { Link } from "./link.ts";
 import { chatFiles, readUserInput } from "./media-in.ts";
 import { Notices } from "./notices.ts";
 import { loadPackage } from "./packages.ts";
@@ -29,6 +29,7 @@ import { type Bot, type QueuedMessage, targetOf } from "./reply.ts";
 import { type ChatEntry, Routes } from "./routes.ts";
 import { Sender } from "./send.ts";
 import { GatewaySettings } from "./settings.ts";
+import type { StatePatch } from "./state-file.ts";
 import { Stickers } from "./stickers.ts";
 import { CommandDesk, type GatewayControls } from "./surface.ts";
 import { writeDirectory } from "./targets.ts";
@@ -46,20 +47,9 @@ interface GatewayRun {
   /** Ends the gateway to start it again. */
   restart(why: string): Promise<void>;
   /** What the state file says. */
-  state(change: GatewayStateChange): void;
+  state(change: StatePatch): void;
   /** It ended without cutting a turn off. */
   endedClean(): Promise<void>;
-}
-
-interface GatewayStateChange {
-  readonly gateway_state?: "starting" | "running" | "degraded" | "draining" | "stopped" | "startup_failed";
-  readonly exit_reason?: string | null;
-  readonly restart_requested?: boolean;
-  readonly active_agents?: number;
-  readonly waiting?: number;
-  readonly platforms?: Readonly<Record<string, LinkStatus>>;
-  readonly cron?: CronState;
-  readonly warnings?: readonly string[];
 }
 
 /** Runs until it is stopped; resolves to the exit code. */

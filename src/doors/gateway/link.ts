@@ -12,7 +12,7 @@ import { accountOf, type GatewaySettings } from "./settings.ts";
 type LinkState = "connecting" | "connected" | "disconnected" | "retrying" | "paused" | "fatal";
 
 /** What people see of a bot. Times in Unix seconds. */
-export interface LinkStatus {
+interface LinkStatus {
   readonly state: LinkState;
   readonly account: string | null;
   readonly since: number | null;

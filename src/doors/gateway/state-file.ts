@@ -34,7 +34,7 @@ interface PlatformPatch {
   readonly last_outbound_at?: number | null;
 }
 
-interface StatePatch {
+export interface StatePatch {
   readonly gateway_state?: GatewayState;
   readonly exit_reason?: string | null;
   readonly restart_requested?: boolean;
