@@ -12,7 +12,15 @@ interface ListFlags {
   readonly tenant?: string;
   readonly session?: string;
   readonly archived?: true;
+  readonly workflowTemplateId?: string;
+  readonly stepKey?: string;
   readonly sort?: "priority" | "created" | "updated";
+  readonly json?: true;
+}
+
+interface ShowFlags {
+  readonly stateType?: "status" | "outcome";
+  readonly stateName?: string;
   readonly json?: true;
 }
 
@@ -34,6 +42,8 @@ export function defineLooks(command: Command, { onBoard, world }: Looking): void
     .option("--tenant <NAME>", "only those of this tenant")
     .option("--session <ID>", "only those that this conversation made")
     .option("--archived", "also archived ones")
+    .option("--workflow-template-id <ID>", "only those of this workflow, which other programs write")
+    .option("--step-key <KEY>", "only those at this step of one")
     .addOption(
       new Option("--sort <ORDER>", "the order").choices(["priority", "created", "updated"]).default("priority"),
     )
@@ -48,9 +58,11 @@ export function defineLooks(command: Command, { onBoard, world }: Looking): void
   json(command.command("show"))
     .description("show a card with its comments, its attempts and what happened to it")
     .argument("<id>", "the card")
-    .action((id: string, { json: asJson }: { readonly json?: true }) =>
+    .addOption(new Option("--state-type <TYPE>", "what --state-name names").choices(["status", "outcome"]))
+    .option("--state-name <NAME>", "only attempts in this state, such as crashed")
+    .action((id: string, { json: asJson, ...shown }: ShowFlags) =>
       onBoard((board) => {
-        const { text, whole: all } = cardText(board.db, id, world.clock.now() / 1000);
+        const { text, whole: all } = cardText(board.db, id, world.clock.now() / 1000, shown);
         if (asJson) data(all);
         else out(`${text}\n`, { asIs: true });
       }),

@@ -10,6 +10,7 @@ import type { BoardFile } from "../kanban/schema.ts";
 import { subscribe, subscriptionsOf, type ToldChat, unsubscribe } from "../kanban/subscriptions.ts";
 import { decomposeCard, specifyCard, startSwarm } from "../kanban/triage.ts";
 import { messageOf } from "../kit/errors.ts";
+import { plural } from "../kit/formats.ts";
 import { parseJson } from "../kit/json.ts";
 import type { KanbanWorld } from "./kanban.ts";
 import { triagePorts } from "./kanban-side.ts";
@@ -136,7 +137,7 @@ export function defineTriage(command: Command, triaging: Triaging): void {
         events: await board.change((change) => forgetEvents(change, flags.eventRetentionDays)),
         logs: await removeLogs(board, boards().place(await slug()).logs, flags.logRetentionDays),
       }));
-      out(`✓ ${events} events and ${logs} logs were removed\n`);
+      out(`✓ Removed ${plural(events, "event")} and ${plural(logs, "log")}\n`);
     });
 }
 

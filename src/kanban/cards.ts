@@ -44,6 +44,8 @@ interface CardFilter {
   readonly status?: string | undefined;
   readonly tenant?: string | undefined;
   readonly session?: string | undefined;
+  readonly workflowTemplateId?: string | undefined;
+  readonly stepKey?: string | undefined;
   readonly archived?: boolean | undefined;
   readonly sort?: "priority" | "created" | "updated" | undefined;
   readonly limit?: number | undefined;
@@ -71,12 +73,15 @@ const ORDERS = {
 };
 
 export function listCards(db: Connection, filter: CardFilter = {}): readonly Card[] {
-  const { assignee, status, tenant, session, archived = false, sort = "priority", limit = -1 } = filter;
+  const { assignee, status, tenant, session, workflowTemplateId, stepKey } = filter;
+  const { archived = false, sort = "priority", limit = -1 } = filter;
   const conditions = [
     ["assignee = ?", assignee],
     ["status = ?", status],
     ["tenant = ?", tenant],
     ["session_id = ?", session],
+    ["workflow_template_id = ?", workflowTemplateId],
+    ["current_step_key = ?", stepKey],
   ].filter((one): one is [string, string] => one[1] !== undefined);
   const shown = archived || status === "archived" ? [] : ["status <> 'archived'"];
   const where = [...conditions.map(([sql]) => sql), ...shown].join(" AND ");

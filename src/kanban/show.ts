@@ -43,10 +43,19 @@ export function runLine(run: CardRun, now: number): string {
   return `run ${id}  ${outcome ?? "running"}  ${profile ?? "by hand"}  ${relativeTime(started_at, now)}${took}${came === "" ? "" : `\n  ${came}`}`;
 }
 
-export function cardText(db: Connection, id: string, now: number) {
+/** Which attempts are shown: those whose status or outcome is this one. */
+interface ShownRuns {
+  readonly stateType?: "status" | "outcome" | undefined;
+  readonly stateName?: string | undefined;
+}
+
+export function cardText(db: Connection, id: string, now: number, { stateType, stateName }: ShownRuns = {}) {
+  const isShown = (run: CardRun) =>
+    stateName === undefined ||
+    [stateType === "outcome" ? null : run.status, stateType === "status" ? null : run.outcome].includes(stateName);
   const card = cardOf(db, id);
   const [parents, children] = [parentsOf(db, id), childrenOf(db, id)];
-  const [comments, events, runs] = [commentsOf(db, id), eventsOf(db, id, 50), runsOf(db, id)];
+  const [comments, events, runs] = [commentsOf(db, id), eventsOf(db, id, 50), runsOf(db, id).filter(isShown)];
   const whole = {
     ...{ task: cardJson(card), parents, children, comments },
     ...{ events: events.map(eventJson), runs: runs.map(runJson) },

@@ -195,7 +195,7 @@ export const CHINESE_KANBAN: Readonly<Record<string, string>> = {
   "remove old events of cards that are over, and old logs": "删除已结束卡片的旧事件和旧日志",
   "keep events so long": "事件保留多少天",
   "keep logs so long": "日志保留多少天",
-  "✓ {events} events and {logs} logs were removed": "✓ 已删除 {events} 个事件和 {logs} 个日志",
+  "✓ Removed {events} and {logs}": "✓ 已删除 {events} 和 {logs}",
   "notify a chat about a card": "把卡片的进展通知给一个聊天",
   "the platform of the chat, such as telegram": "聊天所在平台，如 telegram",
   "the chat, as its platform calls it": "聊天在其平台上的编号",
@@ -247,4 +247,8 @@ export const CHINESE_KANBAN: Readonly<Record<string, string>> = {
   "✓ {id} has attachment {number}: {name}": "✓ {id} 有了附件 {number}：{name}",
   "No attachments. Add one: hermes kanban attach ID FILE": "没有附件。添加一个：hermes kanban attach ID FILE",
   "✓ {id} no longer has {name}": "✓ {id} 不再有 {name}",
+  "only those of this workflow, which other programs write": "只看此工作流的（由其他程序写入）",
+  "only those at this step of one": "只看处于此步骤的",
+  "what --state-name names": "--state-name 指的是哪一种",
+  "only attempts in this state, such as crashed": "只看处于此状态的尝试，如 crashed",
 };

@@ -1,0 +1,225 @@
+// Every word and argument of `hermes kanban`, on a real board: each case is named by what is typed, and says what comes of it.
+import assert from "node:assert/strict";
+import { mkdir, readdir, utimes, writeFile } from "node:fs/promises";
+import { after, before, describe, test } from "node:test";
+import { Command, CommanderError } from "commander";
+import { defineKanban } from "../src/commands/kanban.ts";
+import type { OpenHome } from "../src/home/open.ts";
+import { Boards } from "../src/kanban/boards.ts";
+import { systemClock } from "../src/kit/clock.ts";
+import { UserError } from "../src/kit/errors.ts";
+import { splitWords } from "../src/kit/shell-words.ts";
+import type { SessionStore } from "../src/sessions/store.ts";
+import { ModelServer } from "./support/model-server/server.ts";
+import { openRequest } from "./support/open-request.ts";
+import { modelConfig, type TempHome, tempHome } from "./support/temp-home.ts";
+
+interface Answer {
+  readonly text: string;
+  readonly failed: boolean;
+}
+
+describe("the words of a board", () => {
+  let model: ModelServer;
+  let temp: TempHome;
+  let home: OpenHome;
+  let store: SessionStore;
+  /** Ids of cards by the letters that the cases use. */
+  const ids: Record<string, string> = {};
+
+  before(async () => {
+    model = await ModelServer.start();
+    model.otherwise({ text: JSON.stringify({ fanout: false, title: "clear", body: "b", assignee: "default" }) });
+    temp = await tempHome({ "config.yaml": modelConfig(model), "body.txt": "from a file" });
+    await mkdir(temp.at("profiles", "coder"), { recursive: true });
+    ({ home, store } = await openRequest(temp, { masked: true }));
+  });
+  after(async () => {
+    await store.close();
+    await home.close();
+    await model.close();
+    await temp[Symbol.asyncDispose]();
+  });
+
+  async function type(line: string): Promise<Answer> {
+    const said: string[] = [];
+    let failed = false;
+    const write = (text: string) => void said.push(text);
+    const command = new Command("kanban").exitOverride().configureOutput({ writeOut: write, writeErr: write });
+    defineKanban(command, {
+      ...{ home, clock: systemClock, out: write, err: write, store: async () => store },
+      failed() {
+        failed = true;
+      },
+      lasts: (work) => work(AbortSignal.timeout(150)),
+    });
+    const words = splitWords(line.replace(/\$(\w+)/g, (_, name: string) => ids[name] ?? `t_${name}`));
+    assert.ok(words);
+    try {
+      await command.parseAsync(words, { from: "user" });
+    } catch (error) {
+      if (!(error instanceof CommanderError) && !(error instanceof UserError)) throw error;
+      if (!(error instanceof CommanderError)) said.push(error.message);
+      failed = failed || !(error instanceof CommanderError) || error.exitCode !== 0;
+    }
+    const text = said.join("");
+    const made = /✓ (t_[0-9a-f]{8}) \w+: (\w+)/.exec(text);
+    if (made) ids[made[2] ?? ""] = made[1] ?? "";
+    return { text, failed };
+  }
+
+  /** `!`: it fails, and says so. `$x` is the card whose title begins with x. */
+  const cases: readonly (readonly [line: string, says: RegExp])[] = [
+    ["init", /✓ The board is ready: .*kanban\.db/],
+    [
+      "boards create lab --name 'The Lab' --description d --icon 🧪 --color red --switch --default-workdir /tmp",
+      /created/,
+    ],
+    ["boards show", /^lab$/m],
+    ["boards list", /\* lab {2}The Lab {2}0 cards/],
+    ["boards list --json", /"default_workdir": "\/tmp"[\s\S]*"active": true/],
+    ["boards rename lab Lab Two", /is called Lab Two/],
+    ["boards set-default-workdir lab", /no folder of their own/],
+    ["boards set-default-workdir lab /tmp", /work in \/tmp/],
+    ["boards switch default", /default is the active one/],
+    ["boards create tmp", /created/],
+    ["boards rm tmp", /_archived/],
+    ["boards list --all", /lab/],
+    ["boards create tmp2", /created/],
+    ["boards rm tmp2 --delete", /is gone/],
+    ["!boards rm default", /cannot be removed/],
+    ["!boards create Bad!", /cannot be the name of a board/],
+    ["--board lab create elsewhere", /ready: elsewhere/],
+    ["--board lab list", /elsewhere/],
+    ["create a plan --body text --assignee coder --priority 2 --tenant acme --project p1", /ready: a plan/],
+    ["create b --body @BODY --assignee coder --parent $a --max-runtime 30m --max-retries 5", /todo: b/],
+    ["create c --triage --created-by me", /triage: c/],
+    ["create d --workspace dir:/tmp --idempotency-key k --skill s1 --skill s2", /ready: d/],
+    ["create again --idempotency-key k", /ready: d/],
+    ["create e --workspace worktree:/tmp --branch topic --model m1 --provider openrouter", /ready: e/],
+    ["create f --goal --goal-max-turns 3 --initial-status blocked", /blocked: f/],
+    ["create g --initial-status running --json", /"goal_mode": 0[\s\S]*"block_recurrences": 0/],
+    ["create h --assignee painter --lane", /ready: h/],
+    ["!create i --assignee painter", /there is no profile "painter"[\s\S]*--lane/],
+    ["!create i --branch x", /worktree/],
+    ["!create i --provider x", /name both/],
+    ["!create i --max-runtime soon", /a time is needed/],
+    ["!create i --parent t_ffffffff", /no card has the id/],
+    ["list", /a plan[\s\S]*@coder, priority 2/],
+    ["ls", /a plan/],
+    ["list --mine", /No cards/],
+    ["list --assignee coder --status todo", /○ t_\w+ {2}todo {7}b/],
+    ["list --tenant acme", /a plan/],
+    ["list --session none", /No cards/],
+    ["list --archived --sort created", /a plan/],
+    ["list --sort updated --json", /"title": "a plan"/],
+    ["list --workflow-template-id w", /No cards/],
+    ["list --step-key s", /No cards/],
+    ["show $a", /a plan[\s\S]*tenant +acme[\s\S]*Events:/],
+    ["show $b", /from a file[\s\S]*limit|limit[\s\S]*1800 s[\s\S]*from a file/],
+    ["show $e --json", /"model_override": "m1"[\s\S]*"provider_override": "openrouter"/],
+    ["assign $d coder", /is coder's now/],
+    ["assign $d none", /is nobody's now/],
+    ["set-model $d m2 --provider nous", /uses m2/],
+    ["set-model $d none", /model of its profile/],
+    ["!set-model $d none --provider nous", /name both/],
+    ["link $d $e", /depends on/],
+    ["!link $e $d", /circle/],
+    ["unlink $d $e", /no longer depends on/],
+    ["comment $a look here --author ann --max-len 4", /new comment/],
+    ["show $a", /ann, [^:]*: look$/m],
+    ["claim $a --ttl 10m", /is yours, as run \d+\n\//],
+    ["heartbeat $a --note half", /goes on/],
+    ["reassign $a default --reclaim --reason slow", /is default's now/],
+    ["claim $a", /is yours/],
+    ["reclaim $a --reason stuck", /is ready again/],
+    ["show $a --state-type outcome --state-name reclaimed", /Attempts:/],
+    ["show $a --state-name completed --json", /"runs": \[\]/],
+    ["block $a which one? --ids $d --kind needs_input", /put aside[\s\S]*put aside/],
+    ["show $a", /: which one\?$/m],
+    ["unblock $a $d --reason 'this one'", /goes on[\s\S]*goes on/],
+    ["schedule $d after the holidays", /for later/],
+    ["unblock $d", /goes on/],
+    ["!promote $b", /depends on cards that are not done/],
+    ["promote $b because --ids $f --force --dry-run", /would be ready[\s\S]*would be ready/],
+    ["promote $b because --force", /is ready/],
+    ["complete $a --result long --summary short --metadata '{\"n\": 1}'", /is done/],
+    ["!complete $a", /say what came of it/],
+    ["!complete $d $e --summary x", /one card only/],
+    ["!complete $d --metadata 7 --summary x", /no object in JSON/],
+    ["edit $a --result longer --summary shorter --metadata '{\"n\": 2}'", /was changed/],
+    ["runs $a", /completed/],
+    ["runs $a --json", /"metadata": \{\s*"n": 2/],
+    ["stats", /ready/],
+    ["stats --json", /"by_status"[\s\S]*"waiting"/],
+    ["assignees", /coder/],
+    ["assignees --json", /"assignee": "coder"/],
+    ["tail $a", /completed/],
+    ["watch --assignee coder --tenant acme --kinds completed blocked --interval 1", /^$/],
+    ["!log $a", /has no log/],
+    ["log $b --tail 5", /world$/],
+    ["dispatch --dry-run --max 1 --failure-limit 3", /t_/],
+    ["dispatch --dry-run --json", /"dry_run": true/],
+    ["specify $c", /✓ t_\w+ ready/],
+    ["!specify $c", /only cards in triage/],
+    ["!specify", /name cards in triage, or use --all/],
+    ["specify --all", /No card is in triage/],
+    ["create j --triage", /triage: j/],
+    ["decompose $j --json", /"status": "ready"[\s\S]*"children": \[\]/],
+    ["create k --triage", /triage: k/],
+    ["decompose --all", /✓ t_\w+ ready/],
+    ["specify --all --json", /\[\]/],
+    [
+      "swarm compare tools --worker coder:one --worker 'default:the other' --verifier default --synthesizer coder",
+      /2 workers/,
+    ],
+    ["swarm x --worker coder:one --verifier default --synthesizer coder --json", /"synthesizer": "t_/],
+    ["!swarm x --worker nobody:one --verifier default --synthesizer coder", /no profile "nobody"/],
+    ["!swarm x --worker one --verifier default --synthesizer coder", /a profile and its part/],
+    [
+      "notify-subscribe $b --platform Paper --chat-id bob --thread-id 7 --chat-type group --user-id u --notifier-profile ops",
+      /is notified about/,
+    ],
+    ["notify-subscribe $b --platform paper --chat-id bob --thread-id 7", /already/],
+    ["!notify-subscribe $b", /name the chat/],
+    ["!notify-subscribe t_ffffffff --platform paper --chat-id x", /no card has the id/],
+    ["notify-list", /paper:bob:7 .*by ops/],
+    ["notify-list $b --json", /"chat_type": "group"[\s\S]*"last_event_id"/],
+    ["notify-unsubscribe $b --platform paper --chat-id bob --thread-id 7", /no longer/],
+    ["!notify-unsubscribe $b --platform paper --chat-id bob", /is not notified/],
+    ["notify-list $b", /No chat is notified/],
+    ["diagnostics", /Nothing looks wrong/],
+    ["diagnostics --severity error --task $b --json", /^\[\]/],
+    ["!diagnostics --severity loud", /loud/],
+    ["archive $h", /is archived/],
+    ["archive $h --rm", /is removed/],
+    ["!archive $h", /no card has the id/],
+    ["gc --event-retention-days 1 --log-retention-days 1", /✓ Removed 0 events and 1 log$/m],
+    ["repair", /sound/],
+    ["repair --json", /"problems": \[\]/],
+  ];
+  for (const [line, says] of cases)
+    test(`hermes kanban ${line.slice(0, 100)}`, async () => {
+      if (line.startsWith("log ")) {
+        const { logs } = new Boards(home, systemClock).place("default");
+        await mkdir(logs, { recursive: true });
+        await writeFile(`${logs}/${ids.b}.log`, "hello world");
+        await writeFile(`${logs}/t_00000001.log`, "old");
+        await utimes(`${logs}/t_00000001.log`, 1, 1);
+        assert.equal((await readdir(logs)).length, 2);
+      }
+      const fails = line.startsWith("!");
+      const { text, failed } = await type(line.replace(/^!/, "").replace("@BODY", `@${temp.at("body.txt")}`));
+      assert.match(text, says);
+      assert.equal(failed, fails, text);
+    });
+
+  test("no word of the table is missing", async () => {
+    const { text } = await type("--help");
+    const words =
+      `init boards create list show assign set-model reclaim reassign link unlink claim comment complete edit block schedule unblock
+      promote archive tail watch log runs stats assignees heartbeat diagnostics dispatch daemon notify-subscribe notify-list
+      notify-unsubscribe specify decompose swarm gc repair`.split(/\s+/);
+    for (const word of words) assert.match(text, new RegExp(`^  ${word}\\b`, "m"), word);
+  });
+});
