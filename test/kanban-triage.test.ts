@@ -102,7 +102,13 @@ describe("cards in triage", () => {
   });
 
   test("parts become cards that the card waits for, with its chats, and it wakes when all of them are done", async () => {
-    const root = await idea("ship it", { assignee: "writer", tenant: "acme", sessionId: "s1", priority: 3 });
+    const root = await idea("ship it", {
+      assignee: "writer",
+      tenant: "acme",
+      sessionId: "s1",
+      priority: 3,
+      foreignText: "a page",
+    });
     await board.change((change) => subscribe(change, root.id, { platform: "paper", chatId: "bob" }));
     answer(
       `Sure:\n\`\`\`json\n${JSON.stringify({
@@ -126,7 +132,14 @@ describe("cards in triage", () => {
         `ready,coder,acme,s1,3,${root.id}`, // default_assignee
       ],
     );
-    for (const id of children) assert.equal(subscriptionsOf(board.db, id)[0]?.chat_id, "bob");
+    for (const id of children) {
+      assert.equal(subscriptionsOf(board.db, id)[0]?.chat_id, "bob");
+      assert.match(
+        eventsOf(board.db, id)[0]?.payload ?? "",
+        /"foreign_text":"a page"/,
+        "a part is not cleaner than the whole",
+      );
+    }
     const split = cardOf(board.db, root.id);
     assert.deepEqual([split.status, split.assignee], ["todo", "coder"]);
     for (const id of [build.id, text.id, tests.id])

@@ -145,6 +145,12 @@ describe("the words of a board", () => {
     ["promote $b because --force", /is ready/],
     ["complete $a --result long --summary short --metadata '{\"n\": 1}'", /is done/],
     ["!complete $a", /say what came of it/],
+    ["attach $b @BODY", /has attachment 1: body\.txt/],
+    ["attachments $b", /^1 {2}body\.txt/],
+    ["attachments $b --json", /"stored_path"/],
+    ["attach-rm 1", /no longer has body\.txt/],
+    ["!attach-rm one", /is no number/],
+    ["context $b", /text from|from a file/],
     ["!complete $d $e --summary x", /one card only/],
     ["!complete $d --metadata 7 --summary x", /no object in JSON/],
     ["edit $a --result longer --summary shorter --metadata '{\"n\": 2}'", /was changed/],
@@ -209,7 +215,12 @@ describe("the words of a board", () => {
         assert.equal((await readdir(logs)).length, 2);
       }
       const fails = line.startsWith("!");
-      const { text, failed } = await type(line.replace(/^!/, "").replace("@BODY", `@${temp.at("body.txt")}`));
+      const { text, failed } = await type(
+        line
+          .replace(/^!/, "")
+          .replace(/(?<=--body )@BODY/, `@${temp.at("body.txt")}`)
+          .replace("@BODY", temp.at("body.txt")),
+      );
       assert.match(text, says);
       assert.equal(failed, fails, text);
     });
@@ -218,7 +229,7 @@ describe("the words of a board", () => {
     const { text } = await type("--help");
     const words =
       `init boards create list show assign set-model reclaim reassign link unlink claim comment complete edit block schedule unblock
-      promote archive tail watch log runs stats assignees heartbeat diagnostics dispatch daemon notify-subscribe notify-list
+      promote archive attach attachments attach-rm context tail watch log runs stats assignees heartbeat diagnostics dispatch daemon notify-subscribe notify-list
       notify-unsubscribe specify decompose swarm gc repair`.split(/\s+/);
     for (const word of words) assert.match(text, new RegExp(`^  ${word}\\b`, "m"), word);
   });

@@ -184,7 +184,7 @@ function comments(db: Connection, { id, assignee }: Card, { now, others }: Readi
 }
 
 /** What an agent had read from outside when it created the card; null: nothing, or a person did. */
-function createdFrom(db: Connection, id: string): string | null {
+export function createdFrom(db: Connection, id: string): string | null {
   const created = db.get<CardEvent>("SELECT * FROM task_events WHERE task_id = ? AND kind = 'created' LIMIT 1", id);
   const payload = created?.payload ? parseJson(created.payload) : null;
   return isRecord(payload) && typeof payload.foreign_text === "string" ? oneLine(payload.foreign_text) : null;

@@ -8,6 +8,7 @@ import type { AuxiliaryClient } from "../llm/auxiliary/contract.ts";
 import type { Message } from "../llm/messages.ts";
 import type { Connection } from "../sessions/connection.ts";
 import { BoardError, cardOf, comment, createCard, eventsOf, link, listCards, note } from "./cards.ts";
+import { createdFrom } from "./context-text.ts";
 import { complete, specify } from "./moves.ts";
 import { closesCircle } from "./rules.ts";
 import type { BoardFile, Card, Change } from "./schema.ts";
@@ -246,6 +247,8 @@ function split(
         workspace,
       },
       ...{ createdBy: root.id, sessionId: root.session_id ?? undefined },
+      // Its parts may repeat what its author had read.
+      foreignText: createdFrom(change.db, root.id) ?? undefined,
     });
     handOnSubscriptions(change, [root.id], id);
     ids.set(at, id);

@@ -3,7 +3,6 @@ import { type BackgroundReport, BackgroundTasks } from "../../agent/background.t
 import type { OpenAgent } from "../../agent/opened.ts";
 import type { OpenHome } from "../../home/open.ts";
 import type { Clock } from "../../kit/clock.ts";
-import { lazy } from "../../kit/lazy.ts";
 import { restAwhile } from "../../kit/memory.ts";
 import { newHolder } from "../../sessions/lanes.ts";
 import type { SessionStore } from "../../sessions/store.ts";
@@ -83,15 +82,6 @@ class Gateway {
   readonly #warnings: string[];
   readonly #cron: GatewayCron;
   readonly #kanban: GatewayKanban;
-  /** What happens to cards, for the chats that wait for it. */
-  readonly #cards = lazy(async () => {
-    const { KanbanNotices } = await import("./kanban-notices.ts");
-    return new KanbanNotices({
-      ...{ ...this.#run, work: this.#work, routes: this.#routes, log: this.#run.home.log.child("kanban") },
-      link: (name) => this.#links.get(name),
-      arrived: () => this.#desk.look(),
-    });
-  });
 
   static async open(run: GatewayRun): Promise<Gateway> {
     const { home, store, clock } = run;
@@ -127,10 +117,11 @@ class Gateway {
     this.#routes = routes;
     this.#hooks = hooks;
     this.#cron = parts.cron;
-    const asking = { home, clock, store: async () => store };
-    const side = () => import("../../commands/kanban-side.ts");
-    const beside = async (slug: string) => (await side()).splitWaiting(slug, asking, run.stop);
-    this.#kanban = openGatewayKanban({ home, clock, beside });
+    this.#kanban = openGatewayKanban({
+      ...{ home, store, clock, work, routes, stop: run.stop },
+      link: (name) => this.#links.get(name),
+      arrived: () => this.#desk.look(),
+    });
     this.#warnings = [...parts.warnings];
     this.#entries = new Map(parts.entries.map((entry) => [entry.name, entry]));
     this.#background = new BackgroundTasks({ clock, onReport: (report) => this.#reportBackground(report) });
@@ -263,7 +254,7 @@ class Gateway {
     void this.#watch("media", ["media_cleanup", "media_cleanup"], () => chatFiles(home, clock).clean());
     void this.#watch("directory", ["expiry_first", "directory"], () => this.#writeDirectory());
     void this.#watch("inbox", ["controls", "controls"], async () => this.#desk.look());
-    void this.#watch("cards", ["kanban_notify", "kanban_notify"], async () => (await this.#cards()).look());
+    void this.#watch("cards", ["kanban_notify", "kanban_notify"], () => this.#kanban.tell());
     // The start alone leaves 5 MB behind that nobody needs again.
     void this.#watch("memory", ["rest_first", "rest_every"], async () => {
       if (this.#desk.running.length === 0) await restAwhile();
@@ -306,8 +297,7 @@ class Gateway {
   }
 
   async #undeliverable(row: OutboxRow, error: string): Promise<void> {
-    if (row.cause.startsWith("kanban:") && (await (await this.#cards()).refused(row))) return;
-    await this.#notices.undeliverable(row, error);
+    if (!(await this.#kanban.refused(row))) await this.#notices.undeliverable(row, error);
   }
 
   #nothingToDo(): number {

@@ -1,13 +1,13 @@
 // Boards in a gateway: workers are started from here for all boards of the root, by one gateway of it alone.
-import type { OpenHome } from "../../home/open.ts";
 import { Boards } from "../../kanban/boards.ts";
 import { listCards } from "../../kanban/cards.ts";
 import { Dispatcher, type Look } from "../../kanban/dispatch.ts";
-import type { BoardFile } from "../../kanban/schema.ts";
 import { BoardWatch, hasBoards } from "../../kanban/watch.ts";
 import { Workers } from "../../kanban/workers.ts";
-import type { Clock } from "../../kit/clock.ts";
 import { plural } from "../../kit/formats.ts";
+import { lazy } from "../../kit/lazy.ts";
+import type { OutboxRow } from "../../sessions/work.ts";
+import type { KanbanNoticesOptions } from "./kanban-notices.ts";
 
 export interface GatewayKanban {
   /** There is a board, and this gateway may start workers for it. */
@@ -15,18 +15,21 @@ export interface GatewayKanban {
   /** For the console; null where there is nothing to say. */
   line(): Promise<string | null>;
   start(): void;
+  /** What happened to cards, for the chats that wait for it. */
+  tell(): Promise<void>;
+  /** True: it was a notice of a card, and the chat that refused it gets no more of them. */
+  refused(row: OutboxRow): Promise<boolean>;
   /** Starts nothing more. Workers go on; whoever dispatches next finds them. */
   close(): Promise<void>;
 }
 
-interface GatewayKanbanOptions {
-  readonly home: OpenHome;
-  readonly clock: Clock;
-  /** Behind each look at a board, beside everything else. */
-  beside?(slug: string, board: BoardFile): Promise<unknown>;
-}
+type GatewayKanbanOptions = Omit<KanbanNoticesOptions, "log"> & {
+  /** Nothing more is asked of a model. */
+  readonly stop: AbortSignal;
+};
 
-export function openGatewayKanban({ home, clock, beside }: GatewayKanbanOptions): GatewayKanban {
+export function openGatewayKanban(options: GatewayKanbanOptions): GatewayKanban {
+  const { home, clock, store, stop } = options;
   const boards = new Boards(home, clock);
   const log = home.log.child("kanban");
   const over = new AbortController();
@@ -41,17 +44,22 @@ export function openGatewayKanban({ home, clock, beside }: GatewayKanbanOptions)
     looked: (look) => note(look),
     report: (problem) => log.warn(problem),
     taken: () => log.info("another gateway starts workers for the boards of this root"),
-    // What asks a model is loaded when there is something to ask about.
-    ...(beside && {
-      beside: async (slug, board) =>
-        listCards(board.db, { status: "triage", limit: 1 }).length > 0 ? beside(slug, board) : undefined,
-    }),
+    async beside(slug, board) {
+      // What asks a model is loaded when there is something to ask about.
+      if (listCards(board.db, { status: "triage", limit: 1 }).length === 0) return;
+      const { splitWaiting } = await import("../../commands/kanban-side.ts");
+      await splitWaiting(slug, { home, clock, store: async () => store }, stop);
+    },
   });
   const note = ({ board, actions }: Look) => {
     for (const action of actions)
       if (action.type === "end" || action.type === "stop")
         log.info(`board ${board}: ${action.card}: ${action.outcome}: ${action.error}`);
   };
+  const notices = lazy(async () => {
+    const { KanbanNotices } = await import("./kanban-notices.ts");
+    return new KanbanNotices({ ...options, log });
+  });
   let running: Promise<void> = Promise.resolve();
   return {
     hasWork: async () => isOn() && (await hasBoards(boards)),
@@ -69,6 +77,10 @@ export function openGatewayKanban({ home, clock, beside }: GatewayKanbanOptions)
     start() {
       running = watch.run(over.signal);
     },
+    async tell() {
+      if (await hasBoards(boards)) await (await notices()).look();
+    },
+    refused: async (row) => row.cause.startsWith("kanban:") && (await notices()).refused(row),
     async close() {
       over.abort();
       await running;

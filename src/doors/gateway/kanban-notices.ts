@@ -30,7 +30,7 @@ import type { QueuedMessage } from "./reply.ts";
 import type { ChatEntry, Routes } from "./routes.ts";
 import { splitMessage } from "./split.ts";
 
-interface KanbanNoticesOptions {
+export interface KanbanNoticesOptions {
   readonly home: OpenHome;
   readonly work: WorkStore;
   readonly store: SessionStore;

@@ -251,4 +251,13 @@ export const CHINESE_KANBAN: Readonly<Record<string, string>> = {
   "only those at this step of one": "只看处于此步骤的",
   "what --state-name names": "--state-name 指的是哪一种",
   "only attempts in this state, such as crashed": "只看处于此状态的尝试，如 crashed",
+  "✓ {id} is done": "✓ {id} 已完成",
+  "✓ {id} was changed": "✓ {id} 已修改",
+  '"{number}" is no number of an attachment. "hermes kanban attachments ID" shows them.':
+    "“{number}”不是附件编号。hermes kanban attachments ID 可列出。",
+  "{id}: waits: {why}": "{id}：等待：{why}",
+  "{id}: waits again for {cards}": "{id}：又在等待 {cards}",
+  "{id}: given to {name}": "{id}：交给 {name}",
+  "{id}: held: {why}": "{id}：暂缓：{why}",
+  "{id}: its scratch folder is removed": "{id}：临时文件夹已移除",
 };
