@@ -1,5 +1,6 @@
 // One goal as a door holds it: read, changed and judged here, for every door alike. What a door does differently is its `GoalDoor`.
 import type { TurnOutcome } from "../agent/events.ts";
+import type { OpenAgent } from "../agent/opened.ts";
 import { isFailedResult } from "../agent/tool-runner.ts";
 import type { Config } from "../home/config/schema.ts";
 import { t } from "../home/language/words.ts";
@@ -63,6 +64,15 @@ interface GoalSubject {
   /** Who pays for its calls from now on. */
   pays(account: string | null): void;
 }
+
+/** Of a conversation that stays open as long as its goal is looked after. */
+export const subjectOf = (conversation: OpenAgent): GoalSubject => ({
+  ...{ store: conversation.store, sessionId: conversation.agent.sessionId, auxiliary: conversation.agent.auxiliary },
+  processes: () => conversation.processes.list(),
+  pays(account) {
+    conversation.account = account;
+  },
+});
 
 interface GoalPorts {
   readonly door: GoalDoor;

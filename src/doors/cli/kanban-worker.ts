@@ -3,7 +3,7 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { AgentEvent, TurnOutcome } from "../../agent/events.ts";
 import type { OpenAgent } from "../../agent/opened.ts";
-import { type GoalDoor, Goals, turnEndOf } from "../../goals/keeper.ts";
+import { type GoalDoor, Goals, subjectOf, turnEndOf } from "../../goals/keeper.ts";
 import { cleared, newGoal, readContract, waitTargetOf } from "../../goals/state.ts";
 import { Boards } from "../../kanban/boards.ts";
 import { cardOf } from "../../kanban/cards.ts";
@@ -91,18 +91,11 @@ export class WorkerLife {
     const { goal } = this.#worker;
     if (goal === null) return;
     const { clock, home } = this.#request;
-    const { store } = conversation;
     const goals = new Goals({
       door: this.#goalDoor(conversation),
       clock,
       config: () => home.config(),
-      subject: () => ({
-        ...{ store, sessionId: conversation.agent.sessionId, auxiliary: conversation.agent.auxiliary },
-        processes: () => conversation.processes.list(),
-        pays(account) {
-          conversation.account = account;
-        },
-      }),
+      subject: () => subjectOf(conversation),
       onError: (error) => this.#say(messageOf(error)),
     });
     const { title, body } = this.#card();

@@ -1,7 +1,7 @@
 // The standing goal of the conversation on the screen: its turns wait in the queue of the screen, behind everything that the user says.
 import type { TurnOutcome } from "../../agent/events.ts";
 import type { OpenAgent } from "../../agent/opened.ts";
-import { type GoalDoor, Goals, turnEndOf } from "../../goals/keeper.ts";
+import { type GoalDoor, Goals, subjectOf, turnEndOf } from "../../goals/keeper.ts";
 import { goalGauge, isOpen, statusLine } from "../../goals/state.ts";
 import { messageOf } from "../../kit/errors.ts";
 import type { ChatRequest } from "../typed-input.ts";
@@ -37,18 +37,11 @@ export class TerminalGoals {
   async begin(conversation: OpenAgent): Promise<void> {
     this.close();
     const { home, clock } = this.#request;
-    const { store } = conversation;
     const goals = new Goals({
       door: this.#doorOf(conversation),
       clock,
       config: () => home.config(),
-      subject: () => ({
-        ...{ store, sessionId: conversation.agent.sessionId, auxiliary: conversation.agent.auxiliary },
-        processes: () => conversation.processes.list(),
-        pays(account) {
-          conversation.account = account;
-        },
-      }),
+      subject: () => subjectOf(conversation),
       onError: (error) => this.#page.warn(messageOf(error)),
     });
     this.#present = goals;
