@@ -1,12 +1,12 @@
 // A worker of a board, as the dispatcher starts it: the real program, a real board, and a model that follows a script.
 import assert from "node:assert/strict";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { homePaths } from "../../src/home/paths.ts";
 import { Boards } from "../../src/kanban/boards.ts";
-import { cardOf, comment, commentsOf, createCard, eventsOf, link, runsOf } from "../../src/kanban/cards.ts";
-import { claim, complete, newLock, reclaim } from "../../src/kanban/moves.ts";
+import { cardOf, comment, commentsOf, createCard, eventsOf, link, listCards, runsOf } from "../../src/kanban/cards.ts";
+import { archive, claim, complete, newLock, reclaim } from "../../src/kanban/moves.ts";
 import type { BoardFile, Card } from "../../src/kanban/schema.ts";
 import { systemClock } from "../../src/kit/clock.ts";
 import { KANBAN } from "../../src/prompt/blocks.ts";
@@ -366,6 +366,80 @@ describe("a worker", () => {
     }
   });
 
+  test("in a sandbox writes in its workspace, reads the files of its card, and sees neither the board nor other cards' files", async () => {
+    const plain = modelConfig(server);
+    await home.write("config.yaml", `${plain}terminal:\n  sandbox: "on"\n`);
+    // Of somebody whose earlier work repeats nothing from outside.
+    card = await board.change((change) => createCard(change, { title: "Wall", assignee: "fresh" }));
+    run = await take(card.id);
+    const other = await board.change((change) => createCard(change, { title: "Other", assignee: "default" }));
+    for (const { id } of [card, other]) {
+      mkdirSync(home.at("kanban", "attachments", id), { recursive: true });
+      writeFileSync(home.at("kanban", "attachments", id, "plan.md"), `the plan of ${id}`);
+    }
+    const at = (id: string) => home.at("kanban", "attachments", id, "plan.md");
+    const lines = [
+      `cat ${at(card.id)}`,
+      `cat ${at(other.id)}`,
+      `ls ${home.at("kanban.db")}`,
+      `echo x >> ${at(card.id)}`,
+      "echo made > made.txt && cat made.txt",
+    ];
+    server.script(
+      SHOW,
+      call("terminal", { command: lines.map((line) => `(${line}) 2>&1`).join("; ") }),
+      call("read_file", { path: at(card.id) }),
+      call("write_file", { path: home.at("kanban", "x.txt"), content: "x" }),
+      COMPLETE,
+      BYE,
+    );
+    const { code, stderr } = await work();
+    await home.write("config.yaml", plain);
+    assert.equal(code, 0, stderr);
+    const results = asked().map(lastText);
+    const said = results[2] ?? "";
+    assert.match(said, new RegExp(`the plan of ${card.id}[\\s\\S]*made`), said);
+    assert.doesNotMatch(said, new RegExp(`the plan of ${other.id}`));
+    assert.match(said, /kanban\.db[^\n]*No such file/);
+    assert.match(said, /Read-only file system|Permission denied/);
+    assert.match(results[3] ?? "", /the plan of/);
+    assert.match(results[4] ?? "", /"error"/);
+    assert.equal(readFileSync(join(workspace, "made.txt"), "utf8"), "made\n");
+    assert.equal(status(), "done");
+  });
+
+  test("is started by the dispatcher with exactly the words and variables it understands", async () => {
+    for (const { id } of listCards(board.db)) await board.change((change) => archive(change, id));
+    const goal = await board.change((change) =>
+      createCard(change, {
+        ...{
+          title: "Whole way",
+          assignee: "default",
+          goal: true,
+          goalMaxTurns: 2,
+          model: "fake-model",
+          tenant: "house",
+        },
+        ...{ skills: ["hermes-agent"], maxRuntimeSeconds: 600 },
+      }),
+    );
+    const isJudge = ({ body }: RecordedRequest) => String(body.messages[0]?.content).startsWith("You judge whether");
+    server.otherwise((request) => {
+      if (isJudge(request)) return { text: JSON.stringify({ verdict: "done", reason: "fine" }) };
+      return request.body.messages.some(({ role }: { role: string }) => role === "tool")
+        ? { text: "Good bye." }
+        : (COMPLETE as { text: string });
+    });
+    const started = await runHermes(["kanban", "dispatch", "--json"], { home });
+    assert.deepEqual([started.code, started.stdout.includes(goal.id)], [0, true], started.stdout + started.stderr);
+    const patience = Date.now() + 120_000;
+    while (status(goal.id) !== "done" && Date.now() < patience)
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    const log = readFileSync(home.at("kanban", "logs", `${goal.id}.log`), "utf8");
+    assert.equal(status(goal.id), "done", log);
+    assert.match(JSON.stringify(asked()[0]?.body.messages), new RegExp(`work kanban task ${goal.id}`));
+  });
+
   test("hooks hear when its card is claimed and completed", async () => {
     writeFileSync(
       join(home.dir, "note.sh"),
@@ -382,7 +456,6 @@ describe("a worker", () => {
     const { code, stderr } = await work();
     await home.write("config.yaml", plain);
     assert.equal(code, 0, stderr);
-    const { readFileSync } = await import("node:fs");
     const told = readFileSync(home.at("hooks.log"), "utf8")
       .trim()
       .split("\n")
