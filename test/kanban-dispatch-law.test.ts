@@ -109,7 +109,7 @@ class Machine {
 const step = fc.record({
   act: fc.constantFrom(
     ...["look", "look", "look", "look", "look", "wait", "later", "complete", "complete", "block", "beat"],
-    ...["exit0", "exit1", "exit75", "kill", "stubborn", "hasty", "yields", "restart", "create", "create"],
+    ...["exit0", "exit1", "exit75", "kill", "stubborn", "hasty", "hasty", "yields", "restart", "create", "create"],
     ...["unblock", "archive", "reclaim", "force", "link", "assign", "doneByHand", "breaks"],
   ),
   hand: fc.nat(1),
@@ -207,7 +207,7 @@ test("whatever workers and people do, a card has one worker at most, limits hold
               if (worker) worker.isStubborn = true;
               break;
             case "hasty":
-              if (worker) worker.isHasty = true;
+              for (const one of alive) one.isHasty = true;
               break;
             case "yields":
               for (const one of machine.processes) one.isStubborn = false;
@@ -263,16 +263,17 @@ test("whatever workers and people do, a card has one worker at most, limits hold
 });
 
 /** What a look said is what became of the cards. */
-function followed({ db }: BoardFile, actions: readonly Action[], { processes, wasHasty }: Machine): void {
+function followed({ db, now }: BoardFile, actions: readonly Action[], { processes, wasHasty }: Machine): void {
   const stopped = new Set(actions.flatMap((action) => (action.type === "stop" ? [action.card] : [])));
   for (const action of actions) {
-    const { status, claim_lock: lock, current_run_id: run } = cardOf(db, action.card);
+    const { status, claim_lock: lock, current_run_id: run, claim_expires: expires } = cardOf(db, action.card);
     if (wasHasty) continue;
     if (action.type === "stop") {
       const isAlive = processes.some((one) => one.run === action.run && one.isAlive);
       assert.equal(run === action.run, isAlive, `${action.card} is held for as long as its worker lives`);
       const held = eventsOf(db, action.card, 1)[0];
       if (isAlive) assert.equal(held?.kind, "reclaim_deferred");
+      if (isAlive) assert.ok(Number(expires) > now, "and counts as long");
     }
     if (action.type === "end") {
       assert.notEqual(status, "running", `${action.card} was over`);
@@ -313,8 +314,9 @@ function holds({ db }: BoardFile, machine: Machine, before: readonly CardEvent[]
         ),
         `${name} runs and waits`,
       );
-    if (card.status === "done")
-      assert.ok(events.some(({ task_id, kind }) => task_id === card.id && kind === "completed"));
+    const completed = events.filter(({ task_id, kind }) => task_id === card.id && kind === "completed").length;
+    if (card.status === "done") assert.equal(completed, 1, `${name} is done, and somebody said so`);
+    else if (card.status !== "archived") assert.equal(completed, 0, `${name} was done and is not any more`);
     if (card.status === "blocked") {
       const why = events.findLast(({ task_id, kind }) => task_id === card.id && ["blocked", "gave_up"].includes(kind));
       assert.ok(why, `nobody says why ${name} is blocked`);

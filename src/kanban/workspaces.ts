@@ -3,7 +3,7 @@ import { execFile } from "node:child_process";
 import { appendFile, mkdir, readFile, realpath, rm, stat } from "node:fs/promises";
 import { basename, dirname, isAbsolute, join } from "node:path";
 import { linkedWorktree } from "../home/git-pointer.ts";
-import { isDirectory, isWithin } from "../kit/files.ts";
+import { isDirectory } from "../kit/files.ts";
 import { BoardError } from "./cards.ts";
 import type { Card } from "./schema.ts";
 
@@ -128,15 +128,7 @@ export async function removeScratch(workspaces: string, id: string): Promise<boo
   const found = await stat(path).catch(() => null); // gone already
   const [real, root] = await Promise.all([path, workspaces].map((one) => realpath(one).catch(() => null))); // likewise
   // A link at its place leads to what is not ours.
-  if (
-    !found?.isDirectory() ||
-    !real ||
-    !root ||
-    !isWithin(real, root) ||
-    basename(real) !== id ||
-    dirname(real) !== root
-  )
-    return false;
+  if (!found?.isDirectory() || !real || !root || dirname(real) !== root || basename(real) !== id) return false;
   await rm(real, { recursive: true, force: true });
   return true;
 }
