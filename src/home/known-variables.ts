@@ -97,6 +97,8 @@ const all: readonly KnownVariable[] = [
     HERMES_KANBAN_BOARD: "board that is meant where none is named",
     HERMES_KANBAN_CLAIM_TTL_SECONDS: "seconds a card is its worker's without a sign of life (900)",
     HERMES_KANBAN_RATE_LIMIT_COOLDOWN_SECONDS: "seconds until a card that a quota stopped is started again (300)",
+    HERMES_KANBAN_STOP_NUDGE: "0: a worker that ends without completing or blocking its card is not reminded",
+    HERMES_KANBAN_GUIDANCE: "guidance for workers of boards, instead of the built-in text",
     HERMES_SIGTERM_GRACE: "seconds a turn gets to finish when the program is stopped (1.5)",
     HERMES_TUI: "kept for the Python original",
     HERMES_TUI_RESUME: "conversation to resume at start",
