@@ -356,6 +356,9 @@ test("turns beyond the limit are refused and told when to come back", async () =
   const { status, json, headers } = await small.call("POST", "/v1/chat/completions", say);
   assert.deepEqual([status, json.error.code, headers.get("retry-after")], [429, "rate_limit_exceeded", "1"]);
   await small.call("POST", `/v1/runs/${run.json.run_id}/stop`);
+  small.model.clear().otherwise({ text: "free again" });
+  await until("there is room again", async () => (await small.call("POST", "/v1/chat/completions", say)).status === 200);
+  assert.equal((await small.call("POST", "/v1/chat/completions", say)).status, 200);
 });
 
 test("the same call with a key is made once, also when its first client hangs up", async () => {

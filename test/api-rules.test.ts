@@ -373,3 +373,26 @@ test("what runs when the server stops is ended and stored", async () => {
   assert.equal(run?.status, "failed");
   assert.match(run?.error ?? "", /shutting down|stopp/i);
 });
+
+test("a sub-agent knows its task alone, and has a session of its own", async () => {
+  rig.model.clear().otherwise(({ body: { messages } }) => {
+    const [, first] = messages as { content: string }[];
+    const isDone = messages.at(-1).role === "tool";
+    if (first?.content === "look into it") return { text: "found" };
+    return isDone ? { text: "done" } : { toolCalls: [{ name: "delegate_task", arguments: { goal: "look into it" } }] };
+  });
+  const begin = [
+    { role: "user", content: "earlier" },
+    { role: "assistant", content: "yes" },
+    { role: "user", content: "delegate" },
+  ];
+  for (const headers of [{}, { "x-hermes-session-id": "delegates" }]) {
+    const asked = rig.model.requests.length;
+    const answer = await chat({ messages: begin }, headers);
+    const [, child] = rig.model.requests.slice(asked).filter(({ body }) => body.tools?.length);
+    assert.deepEqual(child?.body.messages.slice(1), [{ role: "user", content: "look into it" }]);
+    const id = answer.headers.get("x-hermes-session-id");
+    const said = (await rig.call("GET", `/api/sessions/${id}/messages`)).json.data;
+    assert.ok(!JSON.stringify(said).includes("No result"), JSON.stringify(said));
+  }
+});

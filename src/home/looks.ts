@@ -93,7 +93,8 @@ function isPlainBelow(path: string): boolean {
   return true;
 }
 
-export const factsNow = (path: string) => statSync(path, { bigint: true });
+/** Undefined when nothing is there: most of what is looked for is not, and an exception costs more than the look. */
+export const factsNow = (path: string) => statSync(path, { bigint: true, throwIfNoEntry: false });
 
 const SMALL = 64 * 1024;
 

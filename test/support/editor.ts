@@ -12,7 +12,11 @@ import {
   type RequestPermissionResponse,
   type SessionNotification,
   type SessionUpdate,
+  type Stream,
 } from "@agentclientprotocol/sdk";
+import { serveEditor } from "../../src/doors/acp/server.ts";
+import { systemClock } from "../../src/kit/clock.ts";
+import { openRequest } from "./open-request.ts";
 import { environmentFor, launcher } from "./run-hermes.ts";
 import type { TempHome } from "./temp-home.ts";
 
@@ -28,15 +32,19 @@ export interface EditorOptions {
   call?(method: string, params: Readonly<Record<string, unknown>>): unknown;
 }
 
-export interface Editor extends AsyncDisposable {
-  readonly agent: ClientContext;
+export interface Editor extends Connected {
   readonly child: ChildProcess;
+  stdout(): string;
+  stderr(): string;
+}
+
+/** The editor's side of one connection. */
+export interface Connected extends AsyncDisposable {
+  readonly agent: ClientContext;
   readonly initialized: InitializeResponse;
   /** Everything the agent told, in order. */
   readonly told: SessionNotification[];
   readonly asked: RequestPermissionRequest[];
-  stdout(): string;
-  stderr(): string;
   updates<K extends SessionUpdate["sessionUpdate"]>(
     kind: K,
     sessionId?: string,
@@ -73,6 +81,40 @@ export async function startEditor(options: EditorOptions): Promise<Editor> {
     err += bytes.toString("utf8");
   });
   stdin.on("error", () => undefined); // the agent may be gone
+  const stream = ndJsonStream(
+    Writable.toWeb(stdin) as WritableStream<Uint8Array>, // the same streams in the web's types
+    Readable.toWeb(stdout) as ReadableStream<Uint8Array>,
+  );
+  return {
+    ...(await connectEditor(stream, options, () => err)),
+    ...{ child, stdout: () => out, stderr: () => err },
+    async [Symbol.asyncDispose]() {
+      stdin.end();
+      if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
+    },
+  };
+}
+
+/** The same over streams to an agent in this process: what needs no process of its own is seen sooner. */
+export async function startEditorHere(options: EditorOptions): Promise<Connected> {
+  const [there, back] = [new TransformStream<Uint8Array>(), new TransformStream<Uint8Array>()];
+  const { home, store } = await openRequest(options.home, { masked: true });
+  const stop = new AbortController();
+  const served = serveEditor(ndJsonStream(back.writable, there.readable), {
+    ...{ home, clock: systemClock, store: async () => store, stop: stop.signal },
+  });
+  return {
+    ...(await connectEditor(ndJsonStream(there.writable, back.readable), options)),
+    async [Symbol.asyncDispose]() {
+      stop.abort();
+      await served;
+      await store.close();
+      await home.close();
+    },
+  };
+}
+
+async function connectEditor(stream: Stream, options: EditorOptions, why = () => ""): Promise<Connected> {
   const told: SessionNotification[] = [];
   const asked: RequestPermissionRequest[] = [];
   const watchers = new Set<() => void>();
@@ -97,10 +139,6 @@ export async function startEditor(options: EditorOptions): Promise<Editor> {
       "*",
       async ({ method, params }) => options.call?.(method, params as Readonly<Record<string, unknown>>), // params of JSON-RPC
     );
-  const stream = ndJsonStream(
-    Writable.toWeb(stdin) as WritableStream<Uint8Array>, // the same streams in the web's types
-    Readable.toWeb(stdout) as ReadableStream<Uint8Array>,
-  );
   const connection = app.connect(stream);
   const { agent } = connection;
   const initialized = await agent.request("initialize", {
@@ -110,10 +148,8 @@ export async function startEditor(options: EditorOptions): Promise<Editor> {
   });
   const of = (sessionId: string | undefined) =>
     told.filter((one) => sessionId === undefined || one.sessionId === sessionId).map(({ update }) => update);
-  const editor: Editor = {
-    ...{ agent, child, initialized, told, asked },
-    stdout: () => out,
-    stderr: () => err,
+  const editor: Connected = {
+    ...{ agent, initialized, told, asked },
     updates: (kind, sessionId) =>
       of(sessionId).filter(
         (one): one is Extract<SessionUpdate, { sessionUpdate: typeof kind }> => one.sessionUpdate === kind,
@@ -131,7 +167,7 @@ export async function startEditor(options: EditorOptions): Promise<Editor> {
           resolve();
         };
         watchers.add(watch);
-        void connection.closed.then(() => reject(new Error(`the agent has left: ${err}`)));
+        void connection.closed.then(() => reject(new Error(`the agent has left: ${why()}`)));
         watch();
       }),
     begin: async (cwd = options.home.project) =>
@@ -143,8 +179,7 @@ export async function startEditor(options: EditorOptions): Promise<Editor> {
       return ended;
     },
     async [Symbol.asyncDispose]() {
-      stdin.end();
-      if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
+      connection.close();
     },
   };
   return editor;

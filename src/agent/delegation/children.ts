@@ -102,7 +102,9 @@ export function delegatingParent(
   },
 ): Parent {
   const skills = request.start ? request.start.skills === true : true;
-  const { resume: _resume, model: _model, provider: _provider, reasoning: _reasoning, ...own } = request;
+  const { resume: _resume, model: _model, provider: _provider, reasoning: _reasoning, ...inherited } = request;
+  // A child begins a conversation of its own: under another id, and with nothing said in it.
+  const { sessionId: _sessionId, history: _history, ...own } = inherited;
   return {
     ...parts,
     depth: request.start?.depth ?? 0,

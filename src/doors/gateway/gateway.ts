@@ -77,8 +77,6 @@ class Gateway {
   /** Whose background prompt it is. */
   readonly #backgroundOf = new Map<string, { readonly key: string; readonly message: QueuedMessage }>();
   readonly #over = new AbortController();
-  /** It runs without a platform: the first one that connects makes it whole. */
-  #isDegraded = false;
   readonly #warnings: string[];
   readonly #cron: GatewayCron;
   readonly #kanban: GatewayKanban;
@@ -240,7 +238,6 @@ class Gateway {
     const kanban = await this.#kanban.line();
     if (kanban !== null) out(kanban);
     const isWell = connected.length > 0 || states.length === 0;
-    this.#isDegraded = !isWell;
     this.#run.state({ gateway_state: isWell ? "running" : "degraded", warnings: this.#warnings });
     out(`[Gateway] ready: ${connected.length > 0 ? connected.join(", ") : `none connected, ${retrying} retrying`}`);
     this.#hooks.fire("gateway:startup", { platforms: connected });
@@ -309,12 +306,7 @@ class Gateway {
 
   #publish(): void {
     const platforms = Object.fromEntries([...this.#links].map(([name, { status }]) => [name, status]));
-    const isWellNow = this.#isDegraded && [...this.#links.values()].some(({ adapter }) => adapter !== null);
-    if (isWellNow) this.#isDegraded = false;
-    this.#run.state({
-      ...{ platforms, active_agents: this.#desk.running.length, waiting: this.#desk.inLine },
-      ...(isWellNow ? { gateway_state: "running" } : {}),
-    });
+    this.#run.state({ platforms, active_agents: this.#desk.running.length, waiting: this.#desk.inLine });
   }
 
   #entry(name: string): PlatformEntry {
@@ -354,7 +346,6 @@ class Gateway {
 
   async #end(ending: Ending): Promise<number> {
     const { out, state, home } = this.#run;
-    this.#isDegraded = false;
     const turns = this.#desk.running.length;
     const isRestart = ending.type === "restart";
     out(`[Gateway] stopping: ${ending.why}, ${turns} turn${turns === 1 ? "" : "s"} running`);

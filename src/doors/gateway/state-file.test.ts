@@ -117,6 +117,9 @@ test("the file keeps the names that the original reads", async (t) => {
   const { state, error_code, error_message, updated_at } = found.platforms.slack;
   assert.deepEqual([state, error_code, error_message], ["retrying", "x", null]);
   assert.ok(Date.parse(updated_at) <= Date.parse(found.updated_at));
+  file.update({ platforms: { slack: { state: "connected" } } });
+  await file.flush();
+  assert.equal((await parts.onDisk()).gateway_state, "running", "with its first connection it is whole");
 });
 
 test("a gateway that is gone although its file says otherwise has crashed, and nothing is connected", async (t) => {

@@ -114,6 +114,9 @@ export class StateFile {
     }
     this.#updated = { ...this.#updated, ...Object.fromEntries(Object.keys(platforms).map((name) => [name, now])) };
     this.#state = { ...this.#state, ...patch, platforms: known };
+    // One that had started without a connection is whole with its first.
+    const isConnected = Object.values(known).some((platform) => platform.state === "connected");
+    if (this.#state.gateway_state === "degraded" && isConnected) this.#state.gateway_state = "running";
     this.#isDirty = true;
     if (isNews) this.#hurry.abort();
     this.#writing ??= this.#follow().finally(() => {
