@@ -357,7 +357,10 @@ test("turns beyond the limit are refused and told when to come back", async () =
   assert.deepEqual([status, json.error.code, headers.get("retry-after")], [429, "rate_limit_exceeded", "1"]);
   await small.call("POST", `/v1/runs/${run.json.run_id}/stop`);
   small.model.clear().otherwise({ text: "free again" });
-  await until("there is room again", async () => (await small.call("POST", "/v1/chat/completions", say)).status === 200);
+  await until(
+    "there is room again",
+    async () => (await small.call("POST", "/v1/chat/completions", say)).status === 200,
+  );
   assert.equal((await small.call("POST", "/v1/chat/completions", say)).status, 200);
 });
 

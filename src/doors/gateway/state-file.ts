@@ -113,10 +113,10 @@ export class StateFile {
       else known[name] = { ...known[name], ...(isOther ? { since: now } : {}), ...change };
     }
     this.#updated = { ...this.#updated, ...Object.fromEntries(Object.keys(platforms).map((name) => [name, now])) };
-    this.#state = { ...this.#state, ...patch, platforms: known };
+    const next = { ...this.#state, ...patch, platforms: known };
     // One that had started without a connection is whole with its first.
-    const isConnected = Object.values(known).some((platform) => platform.state === "connected");
-    if (this.#state.gateway_state === "degraded" && isConnected) this.#state.gateway_state = "running";
+    const isWhole = next.gateway_state === "degraded" && Object.values(known).some((one) => one.state === "connected");
+    this.#state = isWhole ? { ...next, gateway_state: "running" } : next;
     this.#isDirty = true;
     if (isNews) this.#hurry.abort();
     this.#writing ??= this.#follow().finally(() => {
