@@ -88,6 +88,41 @@ describe("cards in chats", () => {
     }
   });
 
+  test("a card that the agent creates in a chat is heard of there; what it is split into, too", async () => {
+    await using home = await paperHome(model, paper, {
+      ...QUICK,
+      config: `${QUICK.config}platform_toolsets: {paper: [kanban, todo]}\n`,
+    });
+    answerTurns(model, (request) => {
+      const text = lastSaid(request);
+      if (/please plan/.test(text)) {
+        const args = { title: "Plan the trip", assignee: "default", initial_status: "blocked" };
+        return { toolCalls: [{ name: "tool_call", arguments: { name: "kanban_create", arguments: args } }] };
+      }
+      return { text: /\[Board /.test(text) ? "The trip is planned, as you asked." : `said: ${text}` };
+    });
+    const gateway = await startGateway(home);
+    try {
+      paper.say("fay", "please plan");
+      await until("it is created", () => /"subscribed": ?true/.test(said("fay")));
+      const id = /"task_id": ?"(t_[0-9a-f]{8})"/.exec(said("fay"))?.[1] ?? "";
+      const child = JSON.parse((await typed(home, ["kanban", "create", "Pack", "--parent", id, "--json"])).stdout).id;
+      await typed(home, ["kanban", "unblock", id]);
+      await typed(home, ["kanban", "complete", id, "--summary", "by train"]);
+      await until("the notice", () =>
+        new RegExp(`✔ .*Kanban ${id} done — “Plan the trip”\\n“by train”`).test(said("fay")),
+      );
+      await until("the conversation speaks", () => said("fay").includes("The trip is planned, as you asked."));
+      const woken = model.requests.map(lastSaid).find((text) => text.includes("[Board default")) ?? "";
+      assert.ok(woken.indexOf("by train") > woken.indexOf("was written by its worker"));
+      await typed(home, ["kanban", "block", child, "no bag"]);
+      await until("its child is heard of", () => new RegExp(`Kanban ${child} blocked: “no bag”`).test(said("fay")));
+      assert.equal(times("fay", /^✔|^⏸/), 2);
+    } finally {
+      await gateway.stop();
+    }
+  });
+
   test("killed between the promise and the cursor, and a second time: each notice comes once", async () => {
     await using home = await paperHome(model, paper, { ...QUICK, repeatIsSafe: true });
     paper.knowsKeys = true;

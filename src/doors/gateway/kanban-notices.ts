@@ -262,7 +262,17 @@ const firstLine = (text: unknown) =>
     : "";
 
 /** Null: nothing is said of it. */
-function noticeText({ slug, card, event, link }: Notice, run: CardRun | null): string | null {
+export function noticeText(
+  {
+    slug,
+    card,
+    event,
+    link,
+  }: Pick<Notice, "slug" | "card" | "event"> & {
+    readonly link: { readonly entry: Pick<PlatformEntry, "commandWord"> };
+  },
+  run: CardRun | null,
+): string | null {
   const facts: Json = asRecord(parseJson(event.payload ?? "{}"));
   const why = [facts.reason, facts.error, run?.error, card.last_failure_error]
     .map(firstLine)
@@ -270,7 +280,7 @@ function noticeText({ slug, card, event, link }: Notice, run: CardRun | null): s
   const title = quoted(card.title, MOST_SUMMARY);
   const because = why === undefined ? title : `${quoted(why, MOST_REASON)} — ${title}`;
   const says = (icon: string, what: string) =>
-    `${icon} [${slug}]${card.assignee === null ? "" : ` @${plainTitle(card.assignee, 64)}`} Kanban ${card.id} ${what}`;
+    `${icon} [${slug}]${card.assignee === null ? "" : ` @${/^[\w.-]{1,64}$/.test(card.assignee) ? card.assignee : quoted(card.assignee, 64)}`} Kanban ${card.id} ${what}`;
   const further = `${link.entry.commandWord?.("kanban") ?? "/kanban"} unblock ${card.id}`;
   switch (event.kind) {
     case "completed": {
