@@ -202,7 +202,7 @@ export class TextOrigins {
       case "kanban_show":
       case "kanban_list":
       case "kanban_attachments":
-        return failed ? null : fromBoard(name, finished.text);
+        return fromBoard(name, finished.text);
       default:
         return null;
     }
@@ -307,7 +307,9 @@ export function isUntrusted(name: string): boolean {
 
 /** Cards of others are data. A worker's own card is its task; what others left on it stands there in frames. */
 function fromBoard(name: string, text: string): Outside | null {
-  const { is_own: isOwn, words_of_others: words, task_id: id, task, count } = fieldsOf(text);
+  const { is_own: isOwn, words_of_others: words, task_id: id, task, count, error } = fieldsOf(text);
+  // A refusal is ours.
+  if (typeof error === "string") return null;
   if (name === "kanban_list") return count === 0 ? null : { origin: "chat", from: "the task board" };
   const others = Array.isArray(words) ? words.map(String) : [];
   if (isOwn !== true) {

@@ -484,11 +484,12 @@ async function openExternalMemory(
 
 /** What belongs to the system, and what the agent keeps of itself; what it fetched lies in the cache. */
 const SYSTEM_FILES = /^\/(?:etc|proc|sys|usr|lib\w*)\//;
+const OF_CARDS = /\/kanban\/(?:boards\/[^/]+\/)?attachments\//; // whoever attached them
 
 /** A container or another machine has no folders of its own to trust: it counts as the folder the conversation was opened in. */
 function trustsText({ folders, paths }: OpenHome, cwd: string, { files, kind }: Environment, path: string): boolean {
   if (files && kind !== "bubblewrap") return folders.isTrusted(cwd);
-  const isOwn = isWithin(path, paths.dir) && !isWithin(path, paths.cacheDir);
+  const isOwn = isWithin(path, paths.dir) && !isWithin(path, paths.cacheDir) && !OF_CARDS.test(path);
   return isOwn || SYSTEM_FILES.test(path) || folders.isTrusted(path);
 }
 
