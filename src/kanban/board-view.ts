@@ -33,9 +33,12 @@ const isDispatched = (lock: string | null, host: string) =>
   isHere(lock, host) && (lock?.split(":").at(-1)?.startsWith(DISPATCHED) ?? false);
 
 const OPEN = "status NOT IN ('done', 'archived', 'triage', 'scheduled')";
+/** Cards that could be started. */
+const WAITING = `SELECT id FROM tasks WHERE ${OPEN} AND status <> 'running'`;
 /** What a person does to put a card into line again. */
 const BY_HAND = "'unblocked', 'promoted_manual', 'status', 'assigned', 'specified'";
 const LEFTOVER_SECONDS = 86_400;
+const LEFTOVER_RUNS = 1000;
 const PULL_REQUEST = /https:\/\/github\.com\/[\w.-]+\/[\w.-]+\/pull\/\d+/;
 
 export async function viewBoard(
@@ -48,11 +51,11 @@ export async function viewBoard(
   const last = lastRuns(db);
   const byHand = newest(
     db,
-    `SELECT task_id, MAX(created_at) AS at FROM task_events WHERE kind IN (${BY_HAND}) GROUP BY task_id`,
+    `SELECT task_id, MAX(created_at) AS at FROM task_events WHERE task_id IN (${WAITING}) AND kind IN (${BY_HAND}) GROUP BY task_id`,
   );
   const completed = newest(
     db,
-    "SELECT task_id, MAX(ended_at) AS at FROM task_runs WHERE outcome = 'completed' GROUP BY task_id",
+    `SELECT task_id, MAX(ended_at) AS at FROM task_runs WHERE task_id IN (${WAITING}) AND outcome = 'completed' GROUP BY task_id`,
   );
   const requests = pullRequests(db, fixed.now - 86_400);
   const guards = guardsOf(db);
@@ -130,7 +133,8 @@ async function stateOf(db: Connection, run: CardRun, around: Surroundings): Prom
 /** Processes of attempts that are over: one that is not told may go on with a card that is no longer its own. */
 async function leftoversOf(db: Connection, around: Surroundings, now: number): Promise<readonly Leftover[]> {
   const runs = db.all<CardRun>(
-    "SELECT * FROM task_runs WHERE worker_pid IS NOT NULL AND ended_at > ? ORDER BY id",
+    `SELECT * FROM task_runs WHERE id > (SELECT MAX(id) FROM task_runs) - ${LEFTOVER_RUNS} AND worker_pid IS NOT NULL AND ended_at > ?
+     ORDER BY id`,
     now - LEFTOVER_SECONDS,
   );
   const found: Leftover[] = [];
@@ -167,14 +171,15 @@ function openParentsOf(db: Connection): ReadonlyMap<string, readonly string[]> {
 function lastRuns(db: Connection): ReadonlyMap<string, CardRun> {
   const rows = db.all<CardRun>(
     `SELECT task_runs.* FROM task_runs JOIN (SELECT MAX(id) AS newest FROM task_runs WHERE task_id IN
-       (SELECT id FROM tasks WHERE ${OPEN}) GROUP BY task_id) ON task_runs.id = newest`,
+       (${WAITING}) GROUP BY task_id) ON task_runs.id = newest`,
   );
   return new Map(rows.map((run) => [run.task_id, run]));
 }
 
 function pullRequests(db: Connection, after: number): ReadonlyMap<string, number> {
   const rows = db.all<{ task_id: string; body: string; at: number }>(
-    "SELECT task_id, body, created_at AS at FROM task_comments WHERE created_at > ? AND body LIKE '%github.com/%/pull/%' ORDER BY id",
+    `SELECT task_id, body, created_at AS at FROM task_comments WHERE task_id IN (${WAITING}) AND created_at > ?
+       AND body LIKE '%github.com/%/pull/%' ORDER BY id`,
     after,
   );
   return new Map(rows.filter(({ body }) => PULL_REQUEST.test(body)).map(({ task_id, at }) => [task_id, at]));
@@ -183,7 +188,7 @@ function pullRequests(db: Connection, after: number): ReadonlyMap<string, number
 function guardsOf(db: Connection): ReadonlyMap<string, string> {
   const rows = db.all<{ task_id: string; kind: string; payload: string | null }>(
     `SELECT task_events.task_id, kind, payload FROM task_events JOIN (SELECT MAX(id) AS newest FROM task_events WHERE kind IN
-       ('respawn_guarded', 'claimed') AND task_id IN (SELECT id FROM tasks WHERE ${OPEN}) GROUP BY task_id) ON id = newest`,
+       ('respawn_guarded', 'claimed') AND task_id IN (${WAITING}) GROUP BY task_id) ON id = newest`,
   );
   return new Map(
     rows.flatMap(({ task_id, kind, payload }) =>

@@ -279,15 +279,13 @@ function holdBack(change: Change, id: string): void {
 
 const TAIL_BYTES = 4096;
 
+/** How every conversation that somebody could go on with ends. */
+const FAREWELL = /^hermes .*--resume /;
+
 async function lastLine(path: string): Promise<string> {
   const text = await tailOf(path, TAIL_BYTES).catch(() => ""); // it never wrote anything
-  return (
-    text
-      .split("\n")
-      .findLast((line) => line.trim() !== "")
-      ?.trim()
-      .slice(0, 200) ?? ""
-  );
+  const lines = text.split("\n").map((line) => line.trim());
+  return lines.findLast((line) => line !== "" && !FAREWELL.test(line))?.slice(0, 200) ?? "";
 }
 
 /** The last bytes of a file. */

@@ -160,6 +160,11 @@ const cases: readonly (readonly [string, CardView, string, Partial<Limits>?])[] 
     "guard quota_or_auth, wait quota_or_auth",
   ],
   [
+    "in the words of this program",
+    card({ last: past({}), lastError: "the worker ended with code 1: x.com did not accept the API key." }),
+    "guard quota_or_auth, wait quota_or_auth",
+  ],
+  [
     "is tried again, so that it comes to its limit",
     card({ last: past({ endedAt: NOW - 300 }), lastError: "HTTP 429" }),
     "start",

@@ -150,7 +150,7 @@ const PROTOCOL_LIMIT = 3;
 const SYSTEMIC = 3;
 
 const ABOUT_QUOTA =
-  /quota|rate.?limit|too many requests|\b(?:401|402|403|429)\b|unauthori[sz]ed|forbidden|invalid.{0,12}api.?key|authentication|billing|insufficient (?:credit|balance|funds)/i;
+  /quota|rate.?limit|too many requests|\b(?:401|402|403|429)\b|unauthori[sz]ed|forbidden|\bapi.?key\b|authentication|billing|insufficient (?:credit|balance|funds)/i;
 
 /**
  * - A card whose attempt ends in this look is not started in it: what is written down first counts in the next one.
