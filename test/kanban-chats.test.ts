@@ -123,6 +123,28 @@ describe("cards in chats", () => {
     }
   });
 
+  test("an idea is read on its own by the gateway that dispatches; /kanban is typed without a chat, too", async () => {
+    await using home = await paperHome(model, paper, { config: "kanban: {auto_decompose: true}\n" });
+    model.clear().otherwise({ text: "no JSON" });
+    const asked = () => model.requests.filter((request) => lastSaid(request).includes("Launch the newsletter"));
+    const once = await typed(home, ["-z", '/kanban create "Launch the newsletter" --triage']);
+    assert.match(once.stdout, /✓ t_[0-9a-f]{8} triage: Launch the newsletter/);
+    assert.doesNotMatch(once.stdout, /notified/, "there is no chat to be notified");
+    const shown = async () => (await typed(home, ["-z", "/kanban list --status triage"])).stdout;
+    assert.match(await shown(), /Launch the newsletter/);
+    const gateway = await startGateway(home);
+    try {
+      await until("the model is asked", () => asked().length > 0);
+      await until("the failure is noted", async () =>
+        /not the JSON/.test((await typed(home, ["kanban", "diagnostics"])).stdout),
+      );
+      assert.equal(asked().length, 1, "not at once again");
+      assert.match(await shown(), /Launch the newsletter/);
+    } finally {
+      await gateway.stop();
+    }
+  });
+
   test("killed between the promise and the cursor, and a second time: each notice comes once", async () => {
     await using home = await paperHome(model, paper, { ...QUICK, repeatIsSafe: true });
     paper.knowsKeys = true;

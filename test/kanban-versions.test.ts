@@ -6,12 +6,16 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after, before, describe, test } from "node:test";
+import { Boards } from "../src/kanban/boards.ts";
 import { cardOf, comment, createCard, eventsOf, link, listCards, runsOf, setModel } from "../src/kanban/cards.ts";
 import { archive, block, claim, complete, promoteByHand, schedule, specify, unblock } from "../src/kanban/moves.ts";
 import { BoardFile } from "../src/kanban/schema.ts";
 import { moveCursor, subscribe, subscriptionsOf } from "../src/kanban/subscriptions.ts";
+import { tagOnce, tagWorkerSessions } from "../src/kanban/worker-sessions.ts";
 import { systemClock } from "../src/kit/clock.ts";
+import { openRequest } from "./support/open-request.ts";
 import { recordedLog } from "./support/session-store.ts";
+import { tempHome } from "./support/temp-home.ts";
 
 type Table = readonly [name: string, type: string][];
 type Tables = Readonly<Record<string, Table>>;
@@ -294,3 +298,32 @@ for (const [version, tables] of [
       }
     });
   });
+
+test("conversations of workers that 0.15.1 stored as typed are told from those of people, once by themselves and again by hand", async (t) => {
+  const temp = await tempHome({});
+  const { home, store } = await openRequest(temp);
+  t.after(async () => {
+    await store.close();
+    await home.close();
+    await temp[Symbol.asyncDispose]();
+  });
+  const boards = new Boards(home, systemClock);
+  await boards.create("lab", {});
+  const roots = ["default", "lab"].map((slug) => boards.place(slug).workspaces);
+  const session = (id: string, source: string, cwd: string | null) => store.create({ id, source, model: null, cwd });
+  const sourceOf = async (id: string) => (await store.get(id))?.source;
+  await session("worker-1", "cli", join(roots[0] ?? "", "t_00000001"));
+  await session("worker-2", "cli", join(roots[1] ?? "", "t_00000002", "src"));
+  await session("person", "cli", temp.project);
+  await session("near", "cli", `${roots[0]}-of-mine`);
+  await session("nowhere", "cli", null);
+  await session("chat", "telegram", join(roots[0] ?? "", "t_00000003"));
+  await tagOnce(store, boards);
+  const all = ["worker-1", "worker-2", "person", "near", "nowhere", "chat"];
+  assert.deepEqual(await Promise.all(all.map(sourceOf)), ["kanban", "kanban", "cli", "cli", "cli", "telegram"]);
+  await session("later", "cli", join(roots[0] ?? "", "t_00000004"));
+  await tagOnce(store, boards);
+  assert.equal(await sourceOf("later"), "cli");
+  assert.equal(await tagWorkerSessions(store, boards), 1);
+  assert.equal(await sourceOf("later"), "kanban");
+});

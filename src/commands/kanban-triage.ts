@@ -9,6 +9,7 @@ import { diagnose, SEVERITIES, type Severity } from "../kanban/diagnostics.ts";
 import type { BoardFile } from "../kanban/schema.ts";
 import { subscribe, subscriptionsOf, type ToldChat, unsubscribe } from "../kanban/subscriptions.ts";
 import { decomposeCard, specifyCard, startSwarm } from "../kanban/triage.ts";
+import { tagWorkerSessions } from "../kanban/worker-sessions.ts";
 import { messageOf } from "../kit/errors.ts";
 import { plural } from "../kit/formats.ts";
 import { parseJson } from "../kit/json.ts";
@@ -137,6 +138,8 @@ export function defineTriage(command: Command, triaging: Triaging): void {
         events: await board.change((change) => forgetEvents(change, flags.eventRetentionDays)),
         logs: await removeLogs(board, boards().place(await slug()).logs, flags.logRetentionDays),
       }));
+      const workers = await tagWorkerSessions(await world.store(), boards());
+      if (workers > 0) out(`✓ ${plural(workers, "conversation")} of workers no longer listed with those of people\n`);
       out(`✓ Removed ${plural(events, "event")} and ${plural(logs, "log")}\n`);
     });
 }

@@ -60,6 +60,7 @@ export function reopenSession(core: StoreCore, id: string): void {
 export function changeSession(core: StoreCore, id: string, change: SessionChange, leased: Leased = {}): void {
   assertLease(core, id, leased);
   const values: Record<string, string | number | null> = {};
+  if (change.source !== undefined) values.source = change.source;
   if (change.model !== undefined) values.model = change.model;
   if (change.cwd !== undefined) values.cwd = change.cwd;
   if (change.gitBranch !== undefined) values.git_branch = change.gitBranch;

@@ -107,6 +107,7 @@ export type StoredMessage = HistoryMessage & { readonly id: number; readonly tim
 export type TimedMessage = HistoryMessage & { readonly timestamp?: number };
 
 export interface SessionChange {
+  readonly source?: string;
   readonly model?: string;
   readonly cwd?: string | null;
   readonly gitBranch?: string | null;

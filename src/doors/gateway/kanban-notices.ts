@@ -15,8 +15,10 @@ import {
   subscriptionsOf,
   unsubscribe,
 } from "../../kanban/subscriptions.ts";
+import { tagOnce } from "../../kanban/worker-sessions.ts";
 import type { Clock } from "../../kit/clock.ts";
 import { asRecord, type Json, parseJson } from "../../kit/json.ts";
+import { lazy } from "../../kit/lazy.ts";
 import { fenced } from "../../prompt/fence.ts";
 import type { SessionStore } from "../../sessions/store.ts";
 import type { OutboxRow, WorkStore } from "../../sessions/work.ts";
@@ -67,6 +69,7 @@ export class KanbanNotices {
 
   /** One board that cannot be read holds up no other. */
   async look(): Promise<void> {
+    await this.#tag();
     for (const slug of await this.#boards.list())
       await this.#lookAt(slug).catch((error) =>
         this.#options.log.warn(`the board ${slug} could not be looked at for notices`, error),
@@ -87,6 +90,12 @@ export class KanbanNotices {
     });
     return true;
   }
+
+  readonly #tag = lazy(() =>
+    tagOnce(this.#options.store, this.#boards).catch((error) =>
+      this.#options.log.warn("older conversations of workers are still listed with those of people", error),
+    ),
+  );
 
   async #lookAt(slug: string): Promise<void> {
     const { database } = this.#boards.place(slug);

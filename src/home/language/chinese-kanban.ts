@@ -260,4 +260,6 @@ export const CHINESE_KANBAN: Readonly<Record<string, string>> = {
   "{id}: given to {name}": "{id}：交给 {name}",
   "{id}: held: {why}": "{id}：暂缓：{why}",
   "{id}: its scratch folder is removed": "{id}：临时文件夹已移除",
+  "✓ {conversations} of workers no longer listed with those of people":
+    "✓ {conversations}属于执行者，不再与人的对话一起列出",
 };
