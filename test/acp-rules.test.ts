@@ -244,7 +244,7 @@ describe("a prompt", () => {
   test("hears of a process that ended in the background", async () => {
     const id = await editor.begin();
     steps = [
-      call("terminal", { command: "sleep 0.2; echo heron", background: true, notify_on_complete: true }),
+      call("terminal", { command: "sleep 0.2; printf 'her%s' on", background: true, notify_on_complete: true }),
       { text: "started" },
     ];
     await editor.say(id, "start it");

@@ -118,6 +118,14 @@ describe("a program that embeds Hermes", () => {
       await assertRejects(openAgent({ tools: [{ name: "terminal", description: "x", run: () => "" }] }));
       await assertRejects(openAgent({ tools: [{ name: "has blank", description: "x", run: () => "" }] }));
       await assertRejects(openAgent({ resume: "no such conversation" }));
+      for (const wrong of [null, { colour: "red" }, { home: 7 }, { profile: "../../etc" }, { cwd: "/nowhere/at/all" }, { maxTurns: 0 },
+        { maxTurns: "2" }, { toolsets: "web" }, { tools: {} }, { tools: [null] }, { resume: 7 }, { onQuestion: "yes" }])
+        await assertRejects(openAgent(wrong));
+      await using last = await openAgent({ toolsets: [], onQuestion: undefined });
+      for (const said of [undefined, 7, {}, { text: "x", images: "a.png" }]) await assertRejects(last.ask(said));
+      await assertRejects(last.ask("x", { signal: 7 }));
+      const over = last.ask("slowly again", { signal: AbortSignal.abort() });
+      say((await over).interrupted);
       async function assertRejects(promise) { say(await promise.then(() => "resolved", (error) => error.message)); }`,
       home,
     );
@@ -143,6 +151,30 @@ describe("a program that embeds Hermes", () => {
     assert.match(lines[10], /"terminal" is there already/);
     assert.match(lines[11], /"has blank" cannot be the name/);
     assert.match(lines[12], /no such conversation/i);
+    const wrong = [
+      /takes an object/,
+      /no option "colour"; it has home, profile/,
+      /home must be/,
+      /profile must be/,
+      /no folder \/nowhere/,
+    ];
+    const alsoWrong = [
+      /maxTurns must be a whole number/,
+      /maxTurns/,
+      /toolsets must be a list/,
+      /tools must be a list/,
+      /each is an object/,
+    ];
+    const patterns = [
+      ...wrong,
+      ...alsoWrong,
+      /resume must be/,
+      /onQuestion must be a function/,
+      ...Array(4).fill(/what is said/),
+      /signal/,
+    ];
+    for (const [at, pattern] of patterns.entries()) assert.match(lines[13 + at], pattern);
+    assert.equal(lines[13 + patterns.length], true);
     assert.match(JSON.stringify(model.requests[0]?.body.messages), /Be brief\./);
   });
 

@@ -6,8 +6,11 @@ import { openAgent as openConversation } from "../../agent/open.ts";
 import type { OpenRequest } from "../../agent/open-request.ts";
 import type { OpenAgent } from "../../agent/opened.ts";
 import { type OpenHome, openHome } from "../../home/open.ts";
+import { profileName } from "../../home/profiles.ts";
 import { systemClock } from "../../kit/clock.ts";
 import { messageOf, UserError } from "../../kit/errors.ts";
+import { isDirectory } from "../../kit/files.ts";
+import { asRecord, isRecord } from "../../kit/json.ts";
 import type { UserInput } from "../../llm/messages.ts";
 import { refuse } from "../../safety/decision.ts";
 import { createRedactor } from "../../safety/redact.ts";
@@ -25,8 +28,10 @@ import type {
 import { ownTools } from "./own-tools.ts";
 
 /** `env`: the environment of the program around it. */
-export async function openAgent(options: OpenOptions, env: NodeJS.ProcessEnv): Promise<ToKeep> {
+export async function openAgent(given: OpenOptions, env: NodeJS.ProcessEnv): Promise<ToKeep> {
+  const options = checked(given);
   const cwd = resolve(options.cwd ?? process.cwd());
+  if (!(await isDirectory(cwd))) throw new UserError(`openAgent: cwd: there is no folder ${cwd}.`);
   const home = await openHome({
     argv: options.profile === undefined ? [] : ["-p", options.profile],
     env: { ...env, ...(options.home === undefined ? {} : { HERMES_HOME: resolve(options.home) }) },
@@ -51,6 +56,37 @@ export async function openAgent(options: OpenOptions, env: NodeJS.ProcessEnv): P
     await home.close();
     throw error;
   }
+}
+
+const isText = (value: unknown) => typeof value === "string" && value.trim() !== "";
+const isList = (value: unknown) => Array.isArray(value);
+
+/** What each option takes, and the words for it. */
+const OPTIONS: Readonly<Record<keyof OpenOptions, readonly [fits: (value: unknown) => boolean, what: string]>> = {
+  home: [isText, "the path of a folder"],
+  profile: [(value) => isText(value) && profileName(String(value)) !== null, "the name of a profile"],
+  cwd: [isText, "the path of a folder"],
+  resume: [(value) => value === true || isText(value), "an id, a title or true"],
+  model: [isText, "the name of a model"],
+  provider: [isText, "the name of a provider"],
+  toolsets: [(value) => Array.isArray(value) && value.every(isText), "a list of names"],
+  instructions: [(value) => typeof value === "string", "a text"],
+  tools: [isList, "a list of tools"],
+  maxTurns: [(value) => Number.isSafeInteger(value) && Number(value) >= 1, "a whole number from 1 on"],
+  ignoreRules: [(value) => typeof value === "boolean", "true or false"],
+  onQuestion: [(value) => typeof value === "function", "a function"],
+};
+
+/** Programs are not always written in TypeScript: what cannot be meant is said by its name before anything is opened. */
+function checked(options: unknown): OpenOptions {
+  if (!isRecord(options)) throw new UserError('openAgent takes an object with options, such as { cwd: "/work" }.');
+  for (const [name, value] of Object.entries(options)) {
+    if (!Object.hasOwn(OPTIONS, name))
+      throw new UserError(`openAgent has no option "${name}"; it has ${Object.keys(OPTIONS).join(", ")}.`);
+    const [fits, what] = OPTIONS[name as keyof OpenOptions]; // it has that name
+    if (value !== undefined && !fits(value)) throw new UserError(`openAgent: ${name} must be ${what}.`);
+  }
+  return options;
 }
 
 interface Opened {
@@ -106,6 +142,8 @@ class HermesAgent implements ToKeep {
 
   async *send(input: AgentInput, options: SendOptions = {}): AsyncGenerator<AgentStreamEvent, void, undefined> {
     if (this.#closed) throw new UserError("the agent is closed; open another one.");
+    if (options.signal !== undefined && !(options.signal instanceof AbortSignal))
+      throw new UserError("signal must be an AbortSignal.");
     const said = await readInput(input);
     for await (const event of this.#conversation.agent.run(said, options.signal ? { signal: options.signal } : {})) {
       if (event.type === "ask") void this.#answer(event.request);
@@ -170,7 +208,9 @@ class HermesAgent implements ToKeep {
 
 async function readInput(input: AgentInput): Promise<UserInput> {
   if (typeof input === "string") return { text: input };
-  const { text, images = [] } = input;
+  const { text, images = [] } = asRecord(input) as Partial<Exclude<AgentInput, string>>; // checked on the next lines
+  if (typeof text !== "string" || !Array.isArray(images) || !images.every(isText))
+    throw new UserError("what is said must be a text, or { text, images } with the paths of pictures.");
   if (images.length === 0) return { text };
   const { PictureError, pictureFile, withPaths } = await import("../../tools/media/user-pictures.ts");
   try {

@@ -24,7 +24,9 @@ export function ownTools(tools: readonly AgentTool[]): readonly ForeignTools[] {
   ];
 }
 
-function check({ name, description, parameters, run }: AgentTool): void {
+function check(tool: AgentTool): void {
+  if (!isRecord(tool)) throw new UserError("tools: each is an object with name, description and run.");
+  const { name, description, parameters, run } = tool;
   if (typeof name !== "string" || !NAME.test(name))
     throw new UserError(
       `tools: ${JSON.stringify(name)} cannot be the name of a tool (letters, digits, _ and -, at most 64).`,
