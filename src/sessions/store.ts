@@ -106,16 +106,13 @@ export type StoredMessage = HistoryMessage & { readonly id: number; readonly tim
 /** A message on its way in. Without a time it happened now; one that was loaded keeps its own. */
 export type TimedMessage = HistoryMessage & { readonly timestamp?: number };
 
-export interface SessionChange {
-  readonly source?: string;
-  readonly model?: string;
-  readonly cwd?: string | null;
-  readonly gitBranch?: string | null;
-  readonly gitRepoRoot?: string | null;
-  readonly modelConfig?: Readonly<Record<string, unknown>>;
-  readonly archived?: boolean;
-  readonly pinned?: boolean;
-}
+/** What of a session may change besides its messages. */
+export type SessionChange = Partial<
+  Pick<Session, "cwd" | "gitBranch" | "gitRepoRoot" | "archived" | "pinned" | "source"> & {
+    readonly model: string;
+    readonly modelConfig: Readonly<Record<string, unknown>>;
+  }
+>;
 
 /** The right to write one conversation. It is stale once somebody else took the lane, or it was released. */
 export interface LaneToken {
