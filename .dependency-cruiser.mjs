@@ -41,17 +41,25 @@ export default {
     {
       name: "doors-are-strangers",
       comment:
-        "a door never imports another door; files directly in doors/ serve all of them, the program loads sub-commands of any, `hermes setup` leads through all, and the API server runs as a platform of the gateway",
+        "a door never imports another door; files directly in doors/ serve all of them, the program loads sub-commands of any, `hermes setup` leads through all, the API server runs as a platform of the gateway, and the MCP server offers other programs the chats of the gateway and the turns and rules of the API",
       severity: "error",
       from: {
         path: "^src/doors/([^/]+)/",
         pathNot: [
           "[.]test[.]ts$",
-          "^src/doors/cli/(?:program|setup)[.]ts$",
+          "^src/doors/cli/(?:program|setup|mcp)[.]ts$",
           "^src/doors/gateway/platforms/api_server/",
+          "^src/doors/mcp-server/",
         ],
       },
       to: { path: "^src/doors/[^/]+/", pathNot: "^src/doors/$1/" },
+    },
+    {
+      name: "mcp-server-stands-on-two",
+      comment: "of the other doors the MCP server knows the gateway and the API alone, and nothing of their platforms",
+      severity: "error",
+      from: { path: "^src/doors/mcp-server/", pathNot: "[.]test[.]ts$" },
+      to: { path: "^src/doors/(?:(?!mcp-server/|gateway/|api/)[^/]+/|gateway/platforms/)" },
     },
     {
       name: "no-circles",

@@ -156,3 +156,22 @@ export async function readAllBytes(stdin: NodeJS.ReadStream): Promise<Uint8Array
   for await (const chunk of stdin) chunks.push(Buffer.from(chunk));
   return Buffer.concat(chunks);
 }
+
+/** From here on whoever writes to the standard output by accident writes to stderr. */
+export function protocolOnly(): { readonly output: WritableStream<Uint8Array>; restore(): void } {
+  const { stdout, stderr } = process;
+  const write = stdout.write.bind(stdout);
+  stdout.write = stderr.write.bind(stderr);
+  const output = new WritableStream<Uint8Array>({
+    write: (bytes) =>
+      new Promise((resolve, reject) => {
+        write(bytes, (error) => (error ? reject(error) : resolve()));
+      }),
+  });
+  return {
+    output,
+    restore() {
+      stdout.write = write;
+    },
+  };
+}

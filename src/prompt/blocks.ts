@@ -196,6 +196,7 @@ export const HINTS: Readonly<Record<string, string>> = {
   cron: "You run as a scheduled job and nobody is present: ask no questions, decide yourself and finish. Your final response is delivered automatically; it has to stand on its own.",
   api_server:
     "You answer through an API; how your answer is rendered is unknown. Write plain, conversational text. Only images are inlined from `MEDIA:/absolute/path` (up to 5 MB), and not on the runs endpoint; for other files give paths.",
+  mcp: "Another program asked you through MCP, most often for another agent: nobody can be asked anything. Write plain text that stands on its own; for files give absolute paths.",
   webui: `You are in a web chat with full Markdown, tables and code blocks included. ${MEDIA}; do not use image syntax with local paths.`,
   desktop: `You are in a desktop app with full Markdown, tables and code blocks included. ${MEDIA}; do not use image syntax with local paths.`,
 };

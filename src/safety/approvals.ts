@@ -23,7 +23,8 @@ export interface ApprovalTable {
   putQuestion(question: OpenQuestion): Promise<void>;
   /** What another process answered, parsed from JSON, or null. */
   answerTo(id: string): Promise<unknown>;
-  removeQuestion(id: string): Promise<void>;
+  /** `answer` is the word that ended it. */
+  removeQuestion(id: string, answer?: string): Promise<void>;
 }
 
 interface RequestOptions<Q extends Question = Question> {
@@ -66,6 +67,12 @@ function readAnswer(question: Question, value: unknown): unknown {
   return { choice: given.choice, ...(typeof given.reason === "string" ? { reason: given.reason } : {}) };
 }
 
+/** Never what was typed: that may be a password. */
+function wordOf(answer: object): string {
+  if ("timedOut" in answer && answer.timedOut === true) return "timeout";
+  return "choice" in answer ? String(answer.choice) : "answered";
+}
+
 interface Entry {
   readonly id: string;
   readonly sessionKey: string;
@@ -75,6 +82,8 @@ interface Entry {
   readonly askedAt: number;
   /** Null while it waits for its turn. */
   startedAt: number | null;
+  /** The word that ended it. */
+  word?: string;
   settle(answer: unknown): void;
 }
 
@@ -107,6 +116,7 @@ export function createApprovalStore(storeOptions: ApprovalStoreOptions): Approva
       settle: (answer) => {
         if (entry.over.signal.aborted) return;
         const own = answer as AnswerTo<Q>; // every caller of settle answers this entry's own question
+        entry.word = wordOf(own);
         entry.over.abort();
         options.onAnswer?.(own);
         remove(entry);
@@ -163,7 +173,7 @@ export function createApprovalStore(storeOptions: ApprovalStoreOptions): Approva
         if (answer !== null) entry.settle(answer);
         else await clock.sleep(pollMs, signal).catch(() => undefined); // settled meanwhile
       }
-      await shared.removeQuestion(entry.id);
+      await shared.removeQuestion(entry.id, entry.word);
     } catch (error) {
       report?.("an open question could not be shared with other processes", error);
     }

@@ -3,10 +3,11 @@ import { createHash } from "node:crypto";
 import { isRecord, type Json, parseJson } from "../kit/json.ts";
 import type { OpenQuestion } from "../safety/approvals.ts";
 import type { StoreCore } from "./core.ts";
-import { assertLease } from "./lanes.ts";
+import { assertLease, databaseNow } from "./lanes.ts";
 import { decodeText } from "./sessions.ts";
 import type { Leased, PromptRecord } from "./store.ts";
 import { setMeta } from "./upgrade.ts";
+import type { ChangeKind } from "./work.ts";
 
 /** The newer original keeps prompts once, under their hash; where both stand the hash wins. */
 export function promptExpression(core: StoreCore): string {
@@ -158,7 +159,26 @@ export function putQuestion(core: StoreCore, row: OpenQuestion): void {
      VALUES (?, ?, ?, ?, ?, ?, ?)`,
     ...[id, sessionKey, sessionId, kind, JSON.stringify(payload), askedAt, expiresAt],
   );
+  noteQuestion(core, "question", chatOf(core, sessionId ?? sessionKey), `question:${id}`);
 }
+
+/** The chat that a session is held in; a session without a chat is its own address. */
+function chatOf(core: StoreCore, sessionId: string): string {
+  if (!hasTable(core, "gateway_routing")) return sessionId;
+  const row = core.db.get<{ session_key: string }>(
+    "SELECT session_key FROM gateway_routing WHERE json_extract(entry_json, '$.session_id') = ? LIMIT 1",
+    sessionId,
+  );
+  return row?.session_key ?? sessionId;
+}
+
+/** The tables of chats are made with their first use: where nobody looks at changes, none are noted. */
+function noteQuestion(core: StoreCore, kind: "question" | "answer", sessionKey: string | null, ref: string): void {
+  if (hasTable(core, "changes")) noteChange(core, kind, sessionKey, ref);
+}
+
+const hasTable = ({ db }: StoreCore, name: string) =>
+  db.get("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", name) !== undefined;
 
 export function readQuestions(core: StoreCore): OpenQuestion[] {
   if (!core.shape.tables.has("approvals_open")) return [];
@@ -193,6 +213,36 @@ export function readAnswer(core: StoreCore, id: string): unknown {
   return row?.answer ? (parseJson(row.answer) ?? null) : null;
 }
 
-export function removeQuestion(core: StoreCore, id: string): void {
-  core.db.run("DELETE FROM approvals_open WHERE id = ?", id);
+/** It is over; `answer` is the word that ended it. */
+export function removeQuestion(core: StoreCore, id: string, answer?: string): void {
+  const gone = core.db.get<{ session_key: string; session_id: string | null }>(
+    "DELETE FROM approvals_open WHERE id = ? RETURNING session_key, session_id",
+    id,
+  );
+  if (!gone) return;
+  noteQuestion(
+    core,
+    "answer",
+    askedIn(core, id) ?? gone.session_id ?? gone.session_key,
+    `answer:${id}:${answer ?? ""}`,
+  );
+}
+
+/** Where it was asked: `/new` may have given the chat another session since. */
+function askedIn(core: StoreCore, id: string): string | null {
+  if (!hasTable(core, "changes")) return null;
+  const row = core.db.get<{ session_key: string | null }>(
+    "SELECT session_key FROM changes WHERE kind = 'question' AND ref = ? ORDER BY id DESC LIMIT 1",
+    `question:${id}`,
+  );
+  return row?.session_key ?? null;
+}
+
+// What happened, for whoever follows it from outside.
+
+export function noteChange(core: StoreCore, kind: ChangeKind, sessionKey: string | null, ref: string): void {
+  core.db.run(
+    "INSERT INTO changes (at, kind, session_key, ref) VALUES (?, ?, ?, ?)",
+    ...[databaseNow(core), kind, sessionKey, ref],
+  );
 }

@@ -4,7 +4,7 @@ import type { Command } from "commander";
 import { t } from "../../home/language/words.ts";
 import { versionLine } from "../../home/paths.ts";
 import { messageOf } from "../../kit/errors.ts";
-import { type CliContext, ExitError } from "../cli-context.ts";
+import { type CliContext, ExitError, protocolOnly } from "../cli-context.ts";
 import { onStopSignal } from "../stop-signals.ts";
 
 interface Flags {
@@ -59,25 +59,6 @@ async function serve(ctx: CliContext): Promise<void> {
     io.stdin.destroy();
   }
   if (signals.code !== null) throw new ExitError(signals.code);
-}
-
-/** From here on whoever writes to the standard output by accident writes to stderr. */
-function protocolOnly(): { readonly output: WritableStream<Uint8Array>; restore(): void } {
-  const { stdout, stderr } = process;
-  const write = stdout.write.bind(stdout);
-  stdout.write = stderr.write.bind(stderr);
-  const output = new WritableStream<Uint8Array>({
-    write: (bytes) =>
-      new Promise((resolve, reject) => {
-        write(bytes, (error) => (error ? reject(error) : resolve()));
-      }),
-  });
-  return {
-    output,
-    restore() {
-      stdout.write = write;
-    },
-  };
 }
 
 async function check(ctx: CliContext): Promise<void> {

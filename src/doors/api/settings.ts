@@ -95,10 +95,13 @@ function routesOf(value: unknown): Readonly<Record<string, ModelRoute>> {
   return Object.fromEntries(rows);
 }
 
-/** Why the server may not start; null: it may. */
-export function refusalToStart({ host, key }: Pick<ApiSettings, "host" | "key">): string | null {
+/** Why the server may not start; null: it may. `setting` is where its address was named. */
+export function refusalToStart(
+  { host, key }: Pick<ApiSettings, "host" | "key">,
+  setting = "API_SERVER_HOST",
+): string | null {
   if (isLoopbackHost(host)) return null;
-  const how = "set API_SERVER_KEY to a long random text (openssl rand -hex 32), or API_SERVER_HOST to 127.0.0.1";
+  const how = `set API_SERVER_KEY to a long random text (openssl rand -hex 32), or ${setting} to 127.0.0.1`;
   if (key === null)
     return `${host} can be reached from other machines, and no key is set: anyone could run commands here; ${how}`;
   if (PLACEHOLDER.test(key))

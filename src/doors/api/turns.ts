@@ -57,6 +57,9 @@ interface Running {
   isWaiting: boolean;
 }
 
+type TurnParts = Omit<ApiParts, "status">;
+type TurnSettings = Pick<ApiSettings, "maxTurns" | "busySeconds">;
+
 const WATCH_MS = 5_000;
 /** Conversations that are continued soon keep their agent. */
 const REST_MS = 600_000;
@@ -65,8 +68,9 @@ const MOST_RESTING = 32;
 const END_MS = 3_500;
 
 export class Turns {
-  readonly #parts: ApiParts;
-  readonly #settings: ApiSettings;
+  readonly #parts: TurnParts;
+  readonly #settings: TurnSettings;
+  readonly #platform: "api_server" | "mcp";
   readonly #running = new Set<Running>();
   readonly #resting = new Map<string, Resting>();
   /** Ids of conversations that clients keep, while one of their turns runs. */
@@ -74,9 +78,11 @@ export class Turns {
   readonly #over = new AbortController();
   #begun = 0;
 
-  constructor(parts: ApiParts, settings: ApiSettings) {
+  /** `platform`: the door that calls come in by; their conversations bear its name. */
+  constructor(parts: TurnParts, settings: TurnSettings, platform: "api_server" | "mcp" = "api_server") {
     this.#parts = parts;
     this.#settings = settings;
+    this.#platform = platform;
     void this.#watch();
   }
 
@@ -208,7 +214,7 @@ export class Turns {
     } finally {
       await finish(events);
       this.#leave(sessionId);
-      void end().catch((error) => this.#parts.home.log.warn("an agent of the API could not be closed", error));
+      void end().catch((error) => this.#parts.home.log.warn("an agent could not be closed", error));
     }
   }
 
@@ -232,7 +238,7 @@ export class Turns {
     const stored = history === undefined ? await store.get(sessionId) : null;
     const { openAgent } = await import("../../agent/open.ts");
     const opened = await openAgent({
-      ...{ home, clock, cwd, platform: "api_server", source: "api_server", interactive: false },
+      ...{ home, clock, cwd, platform: this.#platform, source: this.#platform, interactive: false },
       store: async () => store,
       model: model?.model ?? (set.default || undefined),
       provider: model?.provider ?? (set.provider || undefined),
@@ -274,7 +280,7 @@ export class Turns {
   async #closeAgent(opened: OpenAgent): Promise<void> {
     const { clock, home } = this.#parts;
     await within(() => opened.close("agent_close"), END_MS, clock).catch((error) =>
-      home.log.warn(`an agent of the API was not closed: ${messageOf(error)}`),
+      home.log.warn(`an agent was not closed: ${messageOf(error)}`),
     );
   }
 

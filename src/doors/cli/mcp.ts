@@ -7,6 +7,7 @@ import { OAuthFiles } from "../../mcp/oauth-provider.ts";
 import { countTools } from "../../mcp/server-tools.ts";
 import { parseServer, type ServerSettings } from "../../mcp/settings.ts";
 import { type CliContext, ExitError } from "../cli-context.ts";
+import type { ServeFlags } from "../mcp-server/cli.ts";
 import { requireConsent, requireServer } from "./mcp-chosen.ts";
 import { printJson } from "./present.ts";
 
@@ -93,6 +94,13 @@ export function define(command: Command, ctx: CliContext): void {
     .description("sign in to a server in the browser")
     .argument("<name>")
     .action(async (name: string) => (await live()).signIn(name, ctx));
+  command
+    .command("serve")
+    .description("serve this Hermes to other agents as an MCP server, on stdin and stdout or over HTTP")
+    .option("--http [HOST:PORT]", "streamable HTTP instead of stdin and stdout (127.0.0.1:8647)")
+    .option("--read-only", "only tools that read: no sending, no approvals, no prompts")
+    .option("--verbose", "a line on stderr for each call")
+    .action(async (flags: ServeFlags) => (await import("../mcp-server/cli.ts")).serve(flags, ctx));
 }
 
 // `hermes mcp list|add|remove`: what stands in config.yaml.

@@ -5,6 +5,7 @@ import { readFile } from "node:fs/promises";
 import type { Command } from "commander";
 import { within } from "../../kit/clock.ts";
 import { messageOf } from "../../kit/errors.ts";
+import type { SessionStore } from "../../sessions/store.ts";
 import type { Delivered } from "../../tools/toolset/context.ts";
 import { type CliContext, ExitError, readAll } from "../cli-context.ts";
 import { composeAnswer } from "./answer.ts";
@@ -41,33 +42,47 @@ export function define(command: Command, ctx: CliContext): void {
 }
 
 async function send(words: readonly string[], flags: Flags, ctx: CliContext): Promise<void> {
-  const { home, io, clock } = ctx;
-  const settings = await GatewaySettings.open(home);
-  const store = await ctx.store();
-  const work = await store.work();
-  const log = home.log.child("gateway");
-  const routes = await Routes.open({ home, work, clock, log });
-  const known = await allPlatforms(ctx, log);
-  const entries = known.filter((entry) => settings.enabled(entry).on);
-  const sender = new Sender({
-    ...{ settings, work, store, routes, clock, log },
-    entries: () => known,
-    wake: () => undefined,
-  });
+  const { home, io, clock, cwd } = ctx;
+  const { sender, entries, deliver } = await openSending({ home, clock, cwd, store: await ctx.store() });
   if (flags.list !== undefined) return list(flags, sender, entries, ctx);
   if (flags.to === undefined) throw new ExitError(2, "hermes send needs a target: -t PLATFORM or -t PLATFORM:CHAT_ID.");
   const text = await messageFrom(words, flags, ctx);
   const cause = `send:cli:${randomBytes(8).toString("hex")}`;
-  const isServed = (await runningGatewayOf(home)) !== null;
-  const result = isServed
-    ? await sender.deliver({ target: flags.to, message: text, subject: flags.subject, cause })
-    : await sendAlone(flags.to, text, { sender, settings, ctx, cause, subject: flags.subject });
+  const result = await deliver(flags.to, text, { cause, subject: flags.subject });
   if (flags.json) io.out(`${JSON.stringify(result)}\n`);
   if ("error" in result) throw new ExitError(1, flags.json ? "" : `${result.error}.`);
   if (flags.json || flags.quiet) return;
   io.out(
     result.queued ? `Queued for ${flags.to}; the gateway sends it as soon as it can.\n` : `Sent to ${flags.to}.\n`,
   );
+}
+
+type Sending = Pick<CliContext, "home" | "clock" | "cwd"> & { readonly store: SessionStore };
+
+/** What sends without a turn: through the gateway of this home if it runs, else straight to the platform. */
+export async function openSending({ store, ...ctx }: Sending) {
+  const { home, clock } = ctx;
+  const settings = await GatewaySettings.open(home);
+  const work = await store.work();
+  const log = home.log.child("gateway");
+  const routes = await Routes.open({ home, work, clock, log });
+  const known = await allPlatforms(ctx, log);
+  const sender = new Sender({
+    ...{ settings, work, store, routes, clock, log },
+    entries: () => known,
+    wake: () => undefined,
+  });
+  return {
+    sender,
+    /** Platforms that are set up. */
+    entries: known.filter((entry) => settings.enabled(entry).on),
+    /** Never rejects for what the target is. */
+    async deliver(target: string, message: string, about: Pick<Alone, "cause" | "subject">): Promise<Delivered> {
+      if ((await runningGatewayOf(home)) === null)
+        return sendAlone(target, message, { sender, settings, ctx, ...about });
+      return sender.deliver({ target, message, ...about });
+    },
+  };
 }
 
 async function messageFrom(words: readonly string[], { file }: Flags, { io }: CliContext): Promise<string> {
@@ -113,7 +128,7 @@ async function list(
 interface Alone {
   readonly sender: Sender;
   readonly settings: GatewaySettings;
-  readonly ctx: CliContext;
+  readonly ctx: Pick<CliContext, "home" | "clock">;
   readonly cause: string;
   readonly subject?: string | undefined;
 }

@@ -298,6 +298,12 @@ const EXTENSIONS = {
   "the command as written in config.yaml": "config.yaml 中所写的命令",
   "find hooks that will not run and explain why": "找出不会运行的钩子并说明原因",
   "manage MCP servers": "管理 MCP 服务器",
+  "serve this Hermes to other agents as an MCP server, on stdin and stdout or over HTTP":
+    "作为 MCP 服务器供其他 agent 使用，通过标准输入输出或 HTTP",
+  "streamable HTTP instead of stdin and stdout (127.0.0.1:8647)":
+    "使用 streamable HTTP，而不是标准输入输出（127.0.0.1:8647）",
+  "only tools that read: no sending, no approvals, no prompts": "只提供读取类工具：不发送、不批准、不提问",
+  "a line on stderr for each call": "每次调用在 stderr 上输出一行",
   "manage MCP servers, which give the agent more tools (Model Context Protocol)":
     "管理 MCP 服务器，为代理提供更多工具（Model Context Protocol）",
   "list configured servers and their status": "列出已配置的服务器及其状态",

@@ -1,8 +1,8 @@
 // Runs that programs started over the API, and what happened in them: readable while they run, an hour longer, and after a crash.
 import type { StoreCore } from "../core.ts";
 import { databaseNow, isGone } from "../lanes.ts";
+import { noteChange } from "../session-values.ts";
 import type { ApiRun, ApiRunChange, ApiRunEvent, NewApiRun } from "../work.ts";
-import { noteChange } from "./inbox.ts";
 
 export const API_RUN_TABLES = [
   `CREATE TABLE IF NOT EXISTS runs (run_id TEXT PRIMARY KEY, session_id TEXT, holder TEXT NOT NULL, status TEXT NOT NULL, model TEXT,

@@ -4,10 +4,9 @@ import { addControl } from "../controls.ts";
 import type { StoreCore } from "../core.ts";
 import { assertLease, databaseNow, heldByOther, holderOf, laneOf, takeLane } from "../lanes.ts";
 import { appendTo } from "../messages.ts";
-import { writeMetaValue } from "../session-values.ts";
+import { noteChange, writeMetaValue } from "../session-values.ts";
 import type { LaneToken } from "../store.ts";
 import type {
-  ChangeKind,
   Consequences,
   Control,
   Cursor,
@@ -139,10 +138,10 @@ export function beginTurn(
   const stored = appendTo(core, sessionId, messages, { lease });
   const last = stored.at(-1);
   if (last === undefined) return stored;
-  for (const { id, sessionKey } of rows) {
+  for (const { id } of rows)
     core.db.run("UPDATE inbox SET lane = ?, message_id = ? WHERE id = ?", lease.lane, last, id);
-    noteChange(core, "message", sessionKey, `message:${last}`);
-  }
+  for (const key of new Set(rows.map(({ sessionKey }) => sessionKey)))
+    noteChange(core, "message", key, `message:${last}`);
   return stored;
 }
 
@@ -217,7 +216,7 @@ export function followChange(
   return "done";
 }
 
-// Controls, routes, changes.
+// Controls, routes.
 
 export function askHolderOf(
   core: StoreCore,
@@ -260,11 +259,4 @@ export function writeRoute(
     ...[scope, sessionKey, JSON.stringify(entry), now],
   );
   return true;
-}
-
-export function noteChange(core: StoreCore, kind: ChangeKind, sessionKey: string | null, ref: string): void {
-  core.db.run(
-    "INSERT INTO changes (at, kind, session_key, ref) VALUES (?, ?, ?, ?)",
-    ...[databaseNow(core), kind, sessionKey, ref],
-  );
 }

@@ -4,6 +4,7 @@ import { controlState } from "../controls.ts";
 import type { StoreCore } from "../core.ts";
 import { databaseNow } from "../lanes.ts";
 import { owedByOriginal } from "../maintenance.ts";
+import { noteChange } from "../session-values.ts";
 import type { Change, WorkCounts, WorkStore } from "../work.ts";
 import {
   API_RUN_TABLES,
@@ -23,7 +24,6 @@ import {
   cursorOf,
   finishTurn,
   followChange,
-  noteChange,
   queued,
   replaceEvent,
   routeRows,

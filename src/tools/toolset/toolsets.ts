@@ -299,10 +299,10 @@ const CORE_TOOLS: readonly string[] = toolsOf(CORE_SETS);
 export const PLATFORMS: readonly string[] = [
   ...["cli", "telegram", "discord", "slack", "whatsapp", "signal", "bluebubbles", "email", "homeassistant"],
   ...["mattermost", "matrix", "dingtalk", "feishu", "wecom", "wecom_callback", "weixin", "qqbot", "yuanbao"],
-  ...["webhook", "api_server", "acp", "cron"],
+  ...["webhook", "api_server", "acp", "mcp", "cron"],
 ];
 
-const NO_CHATS: ReadonlySet<string> = new Set(["cli", "webhook", "api_server", "acp", "cron"]);
+const NO_CHATS: ReadonlySet<string> = new Set(["cli", "webhook", "api_server", "acp", "mcp", "cron"]);
 
 /** Platforms that something can be sent to: ours, those that the settings name, and what enabled plugins may bring under their names. */
 export const chatPlatforms = ({ platforms, plugins }: Pick<Config, "platforms" | "plugins">): ReadonlySet<string> =>
@@ -317,6 +317,7 @@ const NEEDS_A_PERSON = ["clarify", "send_message", "text_to_speech", ...toolsOf(
 const SPECIAL_BUNDLES: Readonly<Record<string, readonly string[]>> = {
   discord: [...CORE_TOOLS, ...toolsOf(["discord", "discord_admin"])],
   api_server: without(NEEDS_A_PERSON),
+  mcp: without(NEEDS_A_PERSON),
   acp: without([...NEEDS_A_PERSON, "image_generate", "cronjob", ...toolsOf(["homeassistant"])]),
   // What arrives at a webhook was written by strangers.
   webhook: ["web_search", "web_extract", "vision_analyze", "clarify"],
