@@ -81,7 +81,7 @@ describe("next to a gateway", () => {
     assert.deepEqual(first.choices, ["allow-once", "allow-session", "allow-always", "deny"]);
     const denied = await asked(client, "permissions_respond", { id: first.id, decision: "deny", reason: "too open" });
     assert.deepEqual(denied.json, { resolved: true, id: first.id, decision: "deny" });
-    await until("the model reads the reason", () => JSON.stringify(model.last.body.messages).includes("too open"));
+    await until("the model reads the reason", () => model.requests.some(({ raw }) => raw.includes("too open")));
     await until("the turn has ended", () => rowsOf(home, "SELECT 1 FROM inbox WHERE state = 'queued'").length === 0);
     assert.equal(await mode(), 0o600);
     const again = await asked(client, "permissions_respond", { id: first.id, decision: "allow-once" });
@@ -323,7 +323,7 @@ describe("other clients", () => {
     assert.ok(!names.some((name: string) => /respond|_ask$|messages_send/.test(name)), names.join());
     assert.match(
       model.last.raw,
-      /<untrusted_tool_result source=\\"mcp_other_conversations_list\\"[^]*the heron stands on one leg/,
+      /<untrusted_tool_result source=\\"mcp_other_conversations_list\\".*the heron stands on one leg/s,
     );
   });
 

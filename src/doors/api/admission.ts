@@ -60,7 +60,7 @@ export function admit(
     if (incoming.method === "OPTIONS") return "preflight";
   }
   if (key === null || OPEN_PATHS.has(path)) return "call";
-  const given = /^Bearer +(.+)$/i.exec(headerOf(headers, "authorization"))?.[1] ?? "";
+  const given = /^Bearer +(\S.*)$/i.exec(headerOf(headers, "authorization"))?.[1] ?? "";
   if (!sameSecret(given.trim(), key))
     throw new ApiError(401, "Invalid API key", {
       code: "invalid_api_key",
