@@ -3,9 +3,16 @@ import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { DatabaseSync } from "node:sqlite";
 import { after, before, describe, test } from "node:test";
+import { createCard } from "../src/kanban/cards.ts";
+import { block, complete, unblock } from "../src/kanban/moves.ts";
+import { BoardFile, type Change } from "../src/kanban/schema.ts";
+import { subscribe } from "../src/kanban/subscriptions.ts";
+import { systemClock } from "../src/kit/clock.ts";
 import { answerTurns, lastSaid, ModelServer, startGateway, typed, until } from "./support/gateway-rig.ts";
 import { paperHome, rowsOf } from "./support/paper-home.ts";
 import { PaperServer } from "./support/platforms/paper-server.ts";
+import { fewer } from "./support/sample.ts";
+import { recordedLog } from "./support/session-store.ts";
 import type { TempHome } from "./support/temp-home.ts";
 
 /** Nobody works by itself here, and nobody waits five seconds. */
@@ -13,6 +20,16 @@ const QUICK = {
   config: "kanban: {dispatch_in_gateway: false}\n",
   gateway: "    kanban_notify: 0.2\n",
 };
+
+/** As another process would change it. */
+async function onBoard<T>(home: TempHome, work: (change: Change) => T): Promise<T> {
+  const board = await BoardFile.open(home.at("kanban.db"), { clock: systemClock, log: recordedLog() });
+  try {
+    return await board.change(work);
+  } finally {
+    board.close();
+  }
+}
 
 describe("cards in chats", () => {
   let model: ModelServer;
@@ -49,7 +66,7 @@ describe("cards in chats", () => {
       await until("the card", () => /This chat is notified about it/.test(said("bob")));
       const id = cardIn("bob");
       assert.match(id, /^t_/);
-      await typed(home, ["kanban", "block", id, "which year?", "--kind", "needs_input"]);
+      await onBoard(home, (change) => block(change, id, { reason: "which year?", kind: "needs_input" }));
       await until("the question", () => /⏸/.test(said("bob")));
       assert.match(
         said("bob"),
@@ -106,16 +123,19 @@ describe("cards in chats", () => {
       paper.say("fay", "please plan");
       await until("it is created", () => /"subscribed": ?true/.test(said("fay")));
       const id = /"task_id": ?"(t_[0-9a-f]{8})"/.exec(said("fay"))?.[1] ?? "";
-      const child = JSON.parse((await typed(home, ["kanban", "create", "Pack", "--parent", id, "--json"])).stdout).id;
-      await typed(home, ["kanban", "unblock", id]);
-      await typed(home, ["kanban", "complete", id, "--summary", "by train"]);
+      const child = await onBoard(home, (change) => {
+        const made = createCard(change, { title: "Pack", parents: [id] });
+        unblock(change, id, undefined);
+        complete(change, id, { summary: "by train" });
+        return made.id;
+      });
       await until("the notice", () =>
         new RegExp(`✔ .*Kanban ${id} done — “Plan the trip”\\n“by train”`).test(said("fay")),
       );
       await until("the conversation speaks", () => said("fay").includes("The trip is planned, as you asked."));
       const woken = model.requests.map(lastSaid).find((text) => text.includes("[Board default")) ?? "";
       assert.ok(woken.indexOf("by train") > woken.indexOf("was written by its worker"));
-      await typed(home, ["kanban", "block", child, "no bag"]);
+      await onBoard(home, (change) => block(change, child, { reason: "no bag" }));
       await until("its child is heard of", () => new RegExp(`Kanban ${child} blocked: “no bag”`).test(said("fay")));
       assert.equal(times("fay", /^✔|^⏸/), 2);
     } finally {
@@ -159,7 +179,7 @@ describe("cards in chats", () => {
       const event = db.prepare(
         "INSERT INTO task_events (task_id, kind, payload, created_at) VALUES (?, 'crashed', ?, 1)",
       );
-      for (const error of ["lost one", "lost two"]) {
+      for (const error of ["lost one", "lost two"].slice(0, fewer(2, 2))) {
         const { lastInsertRowid: told } = event.run(id, JSON.stringify({ error }));
         // Nobody else can write to the board: the cursor stays where it is.
         db.exec("BEGIN IMMEDIATE");
@@ -176,7 +196,7 @@ describe("cards in chats", () => {
         assert.equal(times("eve", new RegExp(error)), 1);
         assert.equal(rowsOf(home, `SELECT id FROM outbox WHERE cause LIKE 'kanban:default:${told}:%'`).length, 1);
       }
-      assert.equal(times("eve", /^✖/), 2);
+      assert.equal(times("eve", /^✖/), fewer(2, 2));
       db.close();
     } finally {
       paper.knowsKeys = false;
@@ -209,12 +229,13 @@ describe("cards in chats", () => {
       paper.say("ann", `/kanban comment ${id} "not closed`);
       await until("an open quote is named", () => /A quote is not closed/.test(said("ann")));
 
-      const place = (chat: string) => ["kanban", "notify-subscribe", id, "--platform", "paper", "--chat-id", chat];
-      await typed(home, place("gone"));
-      await typed(home, [...place("kim"), "--notifier-profile", "other"]);
-      await typed(home, [...place("lea"), "--notifier-profile", ""]);
+      await onBoard(home, (change) => {
+        subscribe(change, id, { platform: "paper", chatId: "gone", profile: "default" });
+        subscribe(change, id, { platform: "paper", chatId: "kim", profile: "other" });
+        subscribe(change, id, { platform: "paper", chatId: "lea" });
+      });
       paper.faults.push({ status: 403 }, { status: 403 }, { status: 403 });
-      await typed(home, ["kanban", "block", id, "no water"]);
+      await onBoard(home, (change) => block(change, id, { reason: "no water" }));
       await until("chats that refuse are told no more", () =>
         subs(home).every((row) => row.notifier_profile === "other"),
       );
