@@ -93,8 +93,8 @@ function isPlainBelow(path: string): boolean {
   return true;
 }
 
-/** Undefined when nothing is there: most of what is looked for is not, and an exception costs more than the look. */
-export const factsNow = (path: string) => statSync(path, { bigint: true, throwIfNoEntry: false });
+/** Throws for what is not there: without that, a path through a file could not be told from a missing one. */
+export const factsNow = (path: string) => statSync(path, { bigint: true });
 
 const SMALL = 64 * 1024;
 

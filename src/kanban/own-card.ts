@@ -24,21 +24,23 @@ const NO = new Set(["0", "false", "no", "off"]);
 
 /** Null: this process works on no card. */
 export function workerOf(env: (name: string) => string | undefined): Worker | null {
-  const text = (name: string) => env(`HERMES_KANBAN_${name}`)?.trim() || null;
+  const text = (name: string) => env(name)?.trim() || null;
   const count = (name: string) => {
     const value = text(name);
     return value !== null && /^[1-9]\d{0,8}$/.test(value) ? Number(value) : null;
   };
-  const task = text("TASK");
+  const task = text("HERMES_KANBAN_TASK");
   if (task === null) return null;
   return {
     task,
-    run: count("RUN_ID"),
-    board: text("BOARD") ?? "default",
-    workspace: text("WORKSPACE"),
-    goal: YES.has((text("GOAL_MODE") ?? "").toLowerCase()) ? { maxTurns: count("GOAL_MAX_TURNS") } : null,
-    isReminded: !NO.has((text("STOP_NUDGE") ?? "").toLowerCase()),
-    claimSeconds: count("CLAIM_TTL_SECONDS") ?? CLAIM_SECONDS,
+    run: count("HERMES_KANBAN_RUN_ID"),
+    board: text("HERMES_KANBAN_BOARD") ?? "default",
+    workspace: text("HERMES_KANBAN_WORKSPACE"),
+    goal: YES.has((text("HERMES_KANBAN_GOAL_MODE") ?? "").toLowerCase())
+      ? { maxTurns: count("HERMES_KANBAN_GOAL_MAX_TURNS") }
+      : null,
+    isReminded: !NO.has((text("HERMES_KANBAN_STOP_NUDGE") ?? "").toLowerCase()),
+    claimSeconds: count("HERMES_KANBAN_CLAIM_TTL_SECONDS") ?? CLAIM_SECONDS,
   };
 }
 

@@ -240,6 +240,7 @@ const hints: readonly (readonly [platform: string, points: readonly RegExp[]])[]
   ["email", [/[Pp]lain text/, /structured/, /greeting/, /`MEDIA:/]],
   ["cron", [/nobody is present/, /no questions/, /delivered automatically/]],
   ["api_server", [/unknown/, /5 MB/, /runs endpoint/]],
+  ["mcp", [/nobody can be asked/, /plain text/, /absolute paths/]],
   ["webui", [/full Markdown/, /local paths/]],
   ["desktop", [/full Markdown/, /local paths/]],
 ];

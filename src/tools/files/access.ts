@@ -23,7 +23,6 @@ export const localFiles: EnvironmentFiles = {
   async facts(path) {
     try {
       const found = factsNow(path);
-      if (found === undefined) return null;
       return {
         type: found.isFile() ? "file" : found.isDirectory() ? "directory" : "other",
         size: Number(found.size),
