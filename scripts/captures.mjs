@@ -179,6 +179,8 @@ const SCENES = {
     await screen.waitForGone("price test number 7");
     await screen.press("C-o");
     await screen.waitFor("Esc closes");
+    await screen.press("Left");
+    await screen.waitFor("# pass 14");
     await shot("tool-output");
     await screen.press("Escape");
     await screen.waitForGone("Esc closes");
@@ -296,7 +298,8 @@ const SCENES = {
     await screen.waitFor(/^ *4\. /m);
     await shot("plain");
   },
-  async command_line({ start, shot }) {
+  async command_line({ start, shot, earlier }) {
+    await earlier();
     for (const command of ["status", "doctor", "sessions list"]) {
       await start({ args: command.split(" "), ready: /\[exit/ });
       await shot(command.replace(" ", "-"));

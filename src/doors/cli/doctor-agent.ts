@@ -10,7 +10,7 @@ import { diagnoseSkills } from "../../skills/resolve.ts";
 import { AvailabilityCache, availableTools } from "../../tools/toolset/availability.ts";
 import { loadTools } from "../../tools/toolset/discover.ts";
 import { registry } from "../../tools/toolset/registry.ts";
-import { chooseToolsets } from "../../tools/toolset/toolsets.ts";
+import { chooseToolsets, portsOn } from "../../tools/toolset/toolsets.ts";
 import type { CliContext } from "../cli-context.ts";
 import type { Finding } from "./config-check.ts";
 import { findHookTrouble } from "./hooks.ts";
@@ -23,7 +23,7 @@ export async function checkTools({ home, clock }: CliContext): Promise<readonly 
   const source = {
     registry,
     availability: new AvailabilityCache(clock),
-    facts: { ...question, ports: new Set(["ask"]) },
+    facts: { ...question, ports: portsOn(question.platform) },
     log: home.log,
   };
   const own = tools.filter((name) => registry.has(name));
@@ -47,7 +47,7 @@ export async function checkTools({ home, clock }: CliContext): Promise<readonly 
 /** A warning only where something is missing that a key would bring; the rest is simply not here. */
 function missingTool(name: string, env: (name: string) => string | undefined): Finding {
   const keys = (registry.get(name)?.traits.requiresEnv ?? []).filter((key) => !env(key));
-  if (keys.length === 0) return { level: "ok", text: `${name}: not available here` };
+  if (keys.length === 0) return { level: "ok", text: `${name}: not available in the terminal` };
   const which = keys.length > 1 ? `one of ${keys.join(", ")}` : keys.join();
   return { level: "warn", text: `${name} needs ${which}`, fix: hermesCommand(`config set ${keys[0]}`) };
 }

@@ -51,6 +51,8 @@ test("the list shows what is on, per platform", async () => {
   const { tools } = open();
   assert.match(await tools("list"), /✓ terminal +terminal, process\n|✓ terminal +process, terminal\n/);
   assert.match(await tools("list"), /✓ clarify +clarify\n/);
+  assert.match(await tools("list"), /✓ cronjob +cronjob\n.*✓ messaging +send_message \(not available here\)\n/s);
+  assert.match(await tools("list", "--platform", "telegram"), /✓ messaging +send_message\n/);
   assert.equal(await tools(), await tools("list"));
   assert.ok(enabled(await tools("list", "--json")).includes("clarify"));
   assert.ok(!enabled(await tools("list", "--json", "--platform", "api_server")).includes("clarify"));

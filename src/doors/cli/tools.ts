@@ -10,6 +10,7 @@ import {
   CONFIGURABLE,
   chooseToolsets,
   PLATFORMS,
+  portsOn,
   resolveToolset,
   switchableToolsets,
 } from "../../tools/toolset/toolsets.ts";
@@ -95,7 +96,7 @@ async function list({ platform, json }: Flags, ctx: CliContext): Promise<void> {
   const source = {
     registry,
     availability: new AvailabilityCache(ctx.clock),
-    facts: { ...question, ports: new Set(["ask"]) },
+    facts: { ...question, ports: portsOn(platform) },
     log: ctx.home.log,
   };
   const available = new Set((await availableTools(registry.names(), source)).map((entry) => entry.name));

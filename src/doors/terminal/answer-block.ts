@@ -50,9 +50,14 @@ export class AnswerBlock implements Component {
       this.#gap = false;
     }
     this.#lines = (same && this.#sections.length > 0 ? whole.slice(shown.length + 1) : whole).split("\n");
-    this.#last = null;
     this.#settle();
+    this.end();
+  }
+
+  /** No more will come, and nobody knows the whole text: what was shown stays, with a table that was cut off. */
+  end(): void {
     this.#open = false;
+    this.#last = null;
   }
 
   render(width: number): string[] {

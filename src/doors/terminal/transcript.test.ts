@@ -138,6 +138,8 @@ test("a turn that failed or was stopped says so", () => {
   assert.equal(shown({}, done({ failed: true, finalText: "The key was refused." })), "⚠ The key was refused.");
   assert.equal(shown({}, done({ interrupted: true, finalText: "Operation interrupted" })), "⏹ stopped");
   assert.equal(shown({}, done({ interrupted: true, unsent: true })), "⏹ stopped: nothing was sent");
+  const cutOff = shown({}, text("| a | b |\n|---|---|\n| 1 | 2 |\n| 3"), done({ interrupted: true }));
+  assert.match(cutOff, /\| a +\| b .*\n.*\n\| 1 +\| 2 /, "the rows that came stay to be read");
   const moved = { interrupted: true, exitReason: "conversation_moved", finalText: "In use by process 7." };
   assert.equal(shown({}, done(moved)), "⚠ In use by process 7.");
   assert.equal(shown({}, done({ finalText: "fine" })), "");

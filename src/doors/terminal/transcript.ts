@@ -219,6 +219,7 @@ export class Transcript {
       case "notice":
         return this.dim(event.kind === "review" ? `  ${event.text}` : event.text);
       case "done":
+        this.#answer?.end();
         this.#answer = null;
         this.#thinking = null;
         this.#lastTool = null;

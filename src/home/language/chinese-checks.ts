@@ -114,7 +114,7 @@ const DOCTOR = {
   "{count} problems found.": "发现 {count} 个问题。",
   "{count} of {all} tools can be used": "{all} 个工具中可用 {count} 个",
   "without their own key: {names}": "没有自己的密钥：{names}",
-  "{name}: not available here": "{name}：此处不可用",
+  "{name}: not available in the terminal": "{name}：在终端中不可用",
   "{name} needs {what}": "{name} 需要 {what}",
   "built-in memory only": "仅内置记忆",
   "{count} skills": "{count} 个技能",

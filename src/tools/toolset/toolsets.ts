@@ -311,6 +311,10 @@ export const chatPlatforms = ({ platforms, plugins }: Pick<Config, "platforms" |
     ...["irc", "xmpp", "sms", ...Object.keys(platforms), ...(plugins.enabled ?? [])],
   ]);
 
+/** What conversations of people offer to tools there: sending elsewhere takes a gateway. */
+export const portsOn = (platform: string): ReadonlySet<string> =>
+  new Set(["ask", "schedule", ...(NO_CHATS.has(platform) ? [] : ["deliver"])]);
+
 const NEEDS_A_PERSON = ["clarify", "send_message", "text_to_speech", ...toolsOf(["kanban", "computer_use"])];
 
 /** Bundles whose members differ from the core list, by platform. */
