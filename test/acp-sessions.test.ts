@@ -1,7 +1,7 @@
 // Conversations of an editor: listed, loaded, resumed, forked, killed; what is typed while a turn runs; files that the editor holds.
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { mkdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { after, before, beforeEach, describe, test } from "node:test";
@@ -236,6 +236,42 @@ describe("files of the editor", () => {
     steps = [call("read_file", { path }), { text: "done" }];
     await editor.say(id, "read it");
     assert.match(JSON.stringify(editor.updates("tool_call_update", id)[0]), /on the disk/);
+  });
+
+  test("a link that leads out of the folder is not the editor's; what is asked about is the file behind it", async () => {
+    const outside = join(home.osHome, "behind.txt");
+    await writeFile(outside, "behind the link\n");
+    await symlink(outside, join(home.project, "way-out.txt"));
+    for (const path of [outside, join(home.project, "way-out.txt")]) buffers.set(path, "never shown\n");
+    const id = await editor.begin();
+    steps = [
+      call("read_file", { path: "way-out.txt" }),
+      call("write_file", { path: "way-out.txt", content: "new\n" }),
+      { text: "done" },
+    ];
+    await editor.say(id, "read and write it");
+    assert.match(JSON.stringify(editor.updates("tool_call_update", id)[0]), /behind the link/);
+    assert.deepEqual(editor.asked[0]?.toolCall.locations, [{ path: outside }]);
+    assert.deepEqual([...buffers.values()], ["never shown\n", "never shown\n"]);
+    assert.equal(await readFile(outside, "utf8"), "new\n");
+  });
+
+  test("a folder that is opened through a link is the editor's by the paths it knows", async () => {
+    const link = join(home.osHome, "linked");
+    await symlink(home.project, link);
+    const [known, real] = [join(link, "known.txt"), join(home.project, "known.txt")];
+    await writeFile(real, "saved\n");
+    buffers.set(known, "typed but not saved\n").set(real, "of another tab\n");
+    const id = await editor.begin(link);
+    steps = [
+      call("read_file", { path: "known.txt" }),
+      call("write_file", { path: "known.txt", content: "new\n" }),
+      { text: "done" },
+    ];
+    await editor.say(id, "read and write it");
+    assert.match(JSON.stringify(editor.updates("tool_call_update", id)[0]), /typed but not saved/);
+    assert.deepEqual([...buffers.values()], ["new\n", "of another tab\n"]);
+    assert.equal(await readFile(real, "utf8"), "new\n");
   });
 });
 

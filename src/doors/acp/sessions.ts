@@ -1,5 +1,6 @@
 // The conversations of one editor: begun, loaded, resumed, copied and listed, each step of one conversation after the other.
 import { randomUUID } from "node:crypto";
+import { join, relative } from "node:path";
 import {
   type AgentContext,
   type ClientCapabilities,
@@ -24,7 +25,7 @@ import { type EditMode, isEditMode, mayWriteUnasked, modeState } from "./edits.t
 import { configOptions, knownModels, type ModelRow, modelId, parseModelId } from "./options.ts";
 import { Permissions } from "./permissions.ts";
 import { EditorSession, type OpenHow } from "./session.ts";
-import { checkedPlace, type OpenPlace, PLATFORM, pageOf, serversOf, transcriptOf } from "./stored.ts";
+import { type AskedPlace, checkedPlace, type OpenPlace, PLATFORM, pageOf, serversOf, transcriptOf } from "./stored.ts";
 import { Updates } from "./updates.ts";
 
 /** Kept of what a command prints in a terminal of the editor. */
@@ -70,14 +71,14 @@ export class EditorSessions {
     return this.#held.get(id)?.session ?? null;
   }
 
-  async begin(asked: OpenPlace): Promise<NewSessionResponse> {
+  async begin(asked: AskedPlace): Promise<NewSessionResponse> {
     const place = await checkedPlace(asked);
     const id = randomUUID();
     return this.#steps.run(id, async () => ({ sessionId: id, ...(await this.#hold(id, place, { type: "new", id })) }));
   }
 
   /** Tells everything that was said before it resolves. Rejects for a conversation that does not exist. */
-  async load(id: string, asked: OpenPlace): Promise<Offered> {
+  async load(id: string, asked: AskedPlace): Promise<Offered> {
     const place = await checkedPlace(asked);
     return this.#steps.run(id, async () => {
       if ((await this.#stored(id)) === null) throw RequestError.resourceNotFound(id);
@@ -92,7 +93,7 @@ export class EditorSessions {
   }
 
   /** The same without telling it; one that does not exist begins. */
-  async resume(id: string, asked: OpenPlace): Promise<Offered> {
+  async resume(id: string, asked: AskedPlace): Promise<Offered> {
     const place = await checkedPlace(asked);
     if (!/^[\w.-]{1,128}$/.test(id)) throw RequestError.invalidParams(undefined, `${id} is no session id`);
     return this.#steps.run(id, async () => {
@@ -104,7 +105,7 @@ export class EditorSessions {
   }
 
   /** A copy with an id of its own; the original goes on as it was. */
-  async fork(id: string, asked: OpenPlace): Promise<NewSessionResponse> {
+  async fork(id: string, asked: AskedPlace): Promise<NewSessionResponse> {
     const place = await checkedPlace(asked);
     const copy = randomUUID();
     await this.#steps.run(id, async () => {
@@ -236,13 +237,15 @@ export class EditorSessions {
   }
 
   /** Reads and writes of the project go through the editor where it offers both: what is not saved yet counts. */
-  #editorFiles(sessionId: string, cwd: string): EditorFiles | undefined {
+  #editorFiles(sessionId: string, { cwd, realCwd }: OpenPlace): EditorFiles | undefined {
     const { client, capabilities } = this.#world;
     if (!capabilities.fs?.readTextFile || !capabilities.fs.writeTextFile) return undefined;
+    const known = (path: string) => join(cwd, relative(realCwd, path));
     return {
-      covers: (path) => path !== cwd && isWithin(path, cwd),
-      read: async (path) => (await client.request("fs/read_text_file", { sessionId, path })).content,
-      write: async (path, content) => void (await client.request("fs/write_text_file", { sessionId, path, content })),
+      covers: (path) => path !== realCwd && isWithin(path, realCwd),
+      read: async (path) => (await client.request("fs/read_text_file", { sessionId, path: known(path) })).content,
+      write: async (path, content) =>
+        void (await client.request("fs/write_text_file", { sessionId, path: known(path), content })),
     };
   }
 
@@ -269,7 +272,7 @@ export class EditorSessions {
 
   #request(
     id: string,
-    { cwd, mcpServers }: OpenPlace,
+    place: OpenPlace,
     how: OpenHow,
     parts: {
       readonly permissions: Permissions;
@@ -279,6 +282,7 @@ export class EditorSessions {
   ): OpenRequest {
     const { home, clock } = this.#world;
     const { permissions, updates, modeNow } = parts;
+    const { cwd, mcpServers } = place;
     return {
       ...{ home, clock, cwd, platform: PLATFORM, source: PLATFORM },
       store: () => this.#world.store(),
@@ -291,7 +295,7 @@ export class EditorSessions {
       ...(how.type === "new" ? { sessionId: how.id } : {}),
       ...(how.type === "resume" ? { resume: { name: how.id } } : {}),
       mcpServers: serversOf(mcpServers ?? []),
-      editorFiles: this.#editorFiles(id, cwd),
+      editorFiles: this.#editorFiles(id, place),
       showCommand: this.#showCommand(id, updates),
       reviewEdits: async (edits, { callId, signal, confirmed }) => {
         updates.noteEdits(callId, edits);

@@ -9,22 +9,28 @@ import {
 } from "@agentclientprotocol/sdk";
 import { isDirectory } from "../../kit/files.ts";
 import type { HistoryMessage } from "../../llm/messages.ts";
+import { resolveLinks } from "../../safety/paths.ts";
 import type { SessionListItem, SessionStore } from "../../sessions/store.ts";
 
 export const PLATFORM = "acp";
 const PER_PAGE = 50;
 
 /** What a client says when it opens a conversation. */
-export interface OpenPlace {
+export interface AskedPlace {
   readonly cwd: string;
   readonly mcpServers?: readonly McpServer[] | null | undefined;
 }
 
-export async function checkedPlace({ cwd, mcpServers }: OpenPlace): Promise<OpenPlace> {
+export interface OpenPlace extends AskedPlace {
+  /** The folder behind links: files are worked on by their real paths, and the editor knows them by those it opened. */
+  readonly realCwd: string;
+}
+
+export async function checkedPlace({ cwd, mcpServers }: AskedPlace): Promise<OpenPlace> {
   const path = pathHere(cwd);
   if (!isAbsolute(path)) throw RequestError.invalidParams({ cwd }, `cwd must be an absolute path: ${cwd}`);
   if (!(await isDirectory(path))) throw RequestError.invalidParams({ cwd }, `There is no such folder: ${path}`);
-  return { cwd: path, mcpServers };
+  return { cwd: path, realCwd: await resolveLinks(path), mcpServers };
 }
 
 /** An editor on Windows names its folders its own way to an agent in WSL. */
