@@ -312,9 +312,12 @@ describe("other clients", () => {
       command: process.execPath,
       args: [launcher, "mcp", "serve", "--read-only"],
       env: { ...env, HERMES_HOME },
+      lazy: true,
     };
     await guest.write("config.yaml", `${modelConfig(model)}mcp_servers: ${JSON.stringify({ other: hermes })}\n`);
     await runHermes(["-z", "the heron stands on one leg"], { home: served });
+    // What it has is known then, however long it takes to start the next time.
+    assert.equal((await runHermes(["mcp", "test", "other"], { home: guest })).code, 0);
     model.clear().script({ toolCalls: [{ name: "mcp_other_conversations_list", arguments: {} }] }, { text: "one" });
     const { code, stderr } = await runHermes(["-z", "look"], { home: guest });
     assert.equal(code, 0, stderr);

@@ -5,7 +5,7 @@ import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import fc from "fast-check";
 import { answerTurns, lastSaid, until } from "./support/gateway-rig.ts";
-import { asked, KEY, type McpRig, mcpRig, saidInChat } from "./support/mcp/server-rig.ts";
+import { asked, type McpRig, mcpRig, mcpPost as post, saidInChat } from "./support/mcp/server-rig.ts";
 import { fewer } from "./support/sample.ts";
 
 const SECRET = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD";
@@ -362,101 +362,6 @@ describe("ask", () => {
     assert.ok(told);
     assert.match(lines.join(), /todo/);
     answerTurns(rig.model, () => ({ text: "forty-two" }));
-  });
-});
-
-function post(
-  { url }: Pick<McpRig, "url">,
-  body: unknown,
-  headers: Record<string, string> = {},
-  signal?: AbortSignal,
-): Promise<Response> {
-  return fetch(url, {
-    method: "POST",
-    headers: {
-      ...{ authorization: `Bearer ${KEY}`, accept: "application/json, text/event-stream" },
-      ...{ "content-type": "application/json", ...headers },
-    },
-    body: typeof body === "string" ? body : JSON.stringify(body),
-    ...(signal ? { signal } : {}),
-  });
-}
-
-describe("who is let in over HTTP", () => {
-  const list = {
-    jsonrpc: "2.0",
-    id: 1,
-    method: "initialize",
-    params: { protocolVersion: "2025-06-18", capabilities: {}, clientInfo: { name: "x", version: "1" } },
-  };
-  const cases: readonly (readonly [what: string, headers: Record<string, string>, status: number])[] = [
-    ["the key", {}, 200],
-    ["no key", { authorization: "" }, 401],
-    ["another key", { authorization: "Bearer nope" }, 401],
-    ["a page of another origin, with the key", { origin: "https://evil.example" }, 403],
-    ["a page of another port", { origin: "http://localhost:3000" }, 403],
-    ["a page without an origin of its own", { origin: "null" }, 403],
-    ["another kind of body", { "content-type": "text/plain" }, 415],
-    ["a client that reads no streams", { accept: "text/html" }, 406],
-  ];
-  for (const [what, headers, status] of cases)
-    test(`${what}: ${status}`, async () => {
-      const response = await post(rig, list, headers);
-      assert.equal(response.status, status, await response.text());
-      if (headers.origin) assert.equal(response.headers.get("access-control-allow-origin"), null);
-      assert.equal(response.headers.get("x-content-type-options"), "nosniff");
-    });
-
-  test("without a key: localhost by name alone, and no web page at all", async () => {
-    await using open = await mcpRig({ key: null, extra: { cors_origins: "*" } });
-    const { request } = await import("node:http");
-    const status = (headers: Record<string, string>) =>
-      new Promise<number | undefined>((resolve, reject) => {
-        const sent = request(
-          open.url,
-          {
-            method: "POST",
-            headers: { "content-type": "application/json", accept: "application/json, text/event-stream", ...headers },
-          },
-          (response) => {
-            response.resume();
-            resolve(response.statusCode);
-          },
-        );
-        sent.on("error", reject).end(JSON.stringify(list));
-      });
-    assert.equal(await status({}), 200);
-    assert.equal(await status({ host: "rebound.example" }), 403);
-    assert.equal(await status({ origin: "https://evil.example" }), 403);
-    assert.equal(await status({ "sec-fetch-site": "cross-site" }), 403);
-  });
-
-  test("an origin that is listed may; its page can read what the protocol needs", async () => {
-    await using listed = await mcpRig({ extra: { cors_origins: "https://good.example" } });
-    const response = await post(listed, list, { origin: "https://good.example" });
-    assert.equal(response.status, 200);
-    assert.equal(response.headers.get("access-control-allow-origin"), "https://good.example");
-    assert.match(response.headers.get("access-control-expose-headers") ?? "", /Mcp-Session-Id/);
-    const before = await fetch(listed.url, { method: "OPTIONS", headers: { origin: "https://good.example" } });
-    assert.equal(before.status, 204);
-    await response.text();
-  });
-
-  test("too large a body, other addresses and methods, a session that nobody knows", async () => {
-    const large = await post(rig, `"${"x".repeat(4_000_001)}"`);
-    assert.equal(large.status, 413);
-    const get = (path: string, init: RequestInit = {}) =>
-      fetch(new URL(path, rig.url), { headers: { authorization: `Bearer ${KEY}` }, ...init }).then(
-        ({ status }) => status,
-      );
-    assert.equal(await get("/"), 404);
-    assert.equal(await get("/health"), 200);
-    assert.equal(await get("/mcp", { method: "PATCH" }), 405);
-    const unknown = await post(rig, { jsonrpc: "2.0", id: 1, method: "tools/list" }, { "mcp-session-id": "gone" });
-    assert.equal(unknown.status, 404);
-    assert.match(await unknown.text(), /Session not found/);
-    const none = await post(rig, { jsonrpc: "2.0", id: 1, method: "tools/list" });
-    assert.equal(none.status, 400);
   });
 });
 

@@ -57,8 +57,6 @@ export async function serveHttp(
   const { createServer } = process.getBuiltinModule("node:http");
   const limits = { requestTimeout: REQUEST_MS, headersTimeout: REQUEST_MS, connectionsCheckingInterval: LOOK_MS };
   const server = createServer(limits, (incoming, outgoing) => {
-    calls++;
-    outgoing.once("close", () => calls--);
     serve(incoming, outgoing).catch(async (error: unknown) => {
       if (error instanceof CallerGoneError || outgoing.destroyed) return;
       if (!(error instanceof ApiError)) log.error("a request failed", error);
@@ -82,10 +80,13 @@ export async function serveHttp(
     const { method = "" } = incoming;
     if (!METHODS.includes(method))
       throw new ApiError(405, `this address takes ${METHODS.join(", ")}`, { headers: { allow: METHODS.join(", ") } });
-    if (calls > MOST_CALLS)
+    // Only of those that were let in: nobody else can fill the house.
+    if (calls >= MOST_CALLS)
       throw new ApiError(503, `${MOST_CALLS} requests are open already; try again`, {
         headers: { "retry-after": "1" },
       });
+    calls++;
+    outgoing.once("close", () => calls--);
     const body = method === "POST" ? await readWithin(incoming, MAX_BYTES) : undefined;
     if (body === null)
       throw new ApiError(413, `the body is larger than ${MAX_BYTES} bytes`, { code: "body_too_large" });
@@ -157,7 +158,7 @@ interface Session {
   readonly server: McpServer;
   readonly transport: WebStandardStreamableHTTPServerTransport;
   /** Requests that are being answered. */
-  open: number;
+  readonly open: Set<Request>;
   usedAt: number;
 }
 
@@ -182,13 +183,20 @@ class Sessions {
         { jsonrpc: "2.0", error: { code: -32001, message: "Session not found" }, id: null },
         { status: 404 },
       );
-    known.open++;
+    known.open.add(request);
     known.usedAt = this.#clock.now();
-    const over = () => known.open--;
+    const over = () => void known.open.delete(request);
     request.signal.addEventListener("abort", over, { once: true });
-    const response = await known.transport.handleRequest(request);
-    if (known.transport.sessionId === undefined) await known.server.close();
-    return response.body === null ? response : new Response(response.body.pipeThrough(counted(over)), response);
+    try {
+      const response = await known.transport.handleRequest(request);
+      if (known.transport.sessionId === undefined) await known.server.close();
+      if (response.body !== null) return new Response(response.body.pipeThrough(told(over)), response);
+      over();
+      return response;
+    } catch (error) {
+      over();
+      throw error;
+    }
   }
 
   async close(): Promise<void> {
@@ -202,7 +210,7 @@ class Sessions {
       ...{ sessionIdGenerator: randomUUID, maxRequestBodySize: MAX_BYTES },
       onsessioninitialized: (id) => void this.#known.set(id, session),
     });
-    const session: Session = { server, transport, open: 0, usedAt: this.#clock.now() };
+    const session: Session = { server, transport, open: new Set(), usedAt: this.#clock.now() };
     await server.connect(transport);
     transport.onerror = this.#onerror;
     const ended = transport.onclose;
@@ -216,7 +224,7 @@ class Sessions {
   async #makeRoom(): Promise<void> {
     const now = this.#clock.now();
     const idle = [...this.#known.values()]
-      .filter(({ open }) => open <= 0)
+      .filter(({ open }) => open.size === 0)
       .sort((one, other) => one.usedAt - other.usedAt);
     const surplus = Math.max(0, this.#known.size - MOST_SESSIONS + 1);
     for (const [at, { server, usedAt }] of idle.entries())
@@ -229,4 +237,4 @@ class Sessions {
 }
 
 /** Tells when a body was read to its end. */
-const counted = (over: () => void) => new TransformStream<Uint8Array, Uint8Array>({ flush: over });
+const told = (over: () => void) => new TransformStream<Uint8Array, Uint8Array>({ flush: over });

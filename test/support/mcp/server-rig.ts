@@ -125,3 +125,21 @@ export async function saidInChat(
   }
   return ids;
 }
+
+/** One request as a client sends it, with the key. */
+export function mcpPost(
+  { url }: Pick<McpRig, "url">,
+  body: unknown,
+  headers: Record<string, string> = {},
+  signal?: AbortSignal,
+): Promise<Response> {
+  return fetch(url, {
+    method: "POST",
+    headers: {
+      ...{ authorization: `Bearer ${KEY}`, accept: "application/json, text/event-stream" },
+      ...{ "content-type": "application/json", ...headers },
+    },
+    body: typeof body === "string" ? body : JSON.stringify(body),
+    ...(signal ? { signal } : {}),
+  });
+}
