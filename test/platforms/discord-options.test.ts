@@ -130,8 +130,8 @@ test("whoever has a role of the list may talk to the bot, in channels and in dir
   discord.write(carol, room, `${call} say by role`);
   discord.write(carol, discord.dm(carol), "say direct by role");
   discord.write(eve, other, `${call} say without`);
-  await discord.until(() => garden.answers(discord.dm(carol)).includes("direct by role"), "a direct answer", 3000);
-  const thread = await discord.until(() => discord.threadsOf(room)[0], "a thread", 3000);
+  await discord.until(() => garden.answers(discord.dm(carol)).includes("direct by role"), "a direct answer");
+  const thread = await discord.until(() => discord.threadsOf(room)[0], "a thread");
   await garden.answer(thread, "by role");
   assert.deepEqual(garden.asked("say without"), []);
 });

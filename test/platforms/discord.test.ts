@@ -266,7 +266,7 @@ describe("a bot on Discord", () => {
   test("a reaction shows that work began and how it ended", async () => {
     const { discord, alice, call } = garden;
     const message = discord.write(alice, room, `${call} say done`);
-    await discord.until(() => message.reactions.join() === "✅", "nothing but the mark of an end", 5000);
+    await discord.until(() => message.reactions.join() === "✅", "nothing but the mark of an end");
   });
 
   test("no request and no answer broke the vendor's rules", () => {

@@ -356,7 +356,7 @@ describe("Telegram", () => {
     assert.equal(chat.messages.get(plain)?.reaction, null);
     await withOptions("reactions: true");
     const marked = chat.write(ada, "a reaction");
-    await until("it is done", () => chat.messages.get(marked)?.reaction === "👍", 5000);
+    await until("it is done", () => chat.messages.get(marked)?.reaction === "👍");
     const reactions = telegram.of("setMessageReaction").map(({ params }) => JSON.stringify(params.reaction));
     assert.deepEqual(reactions, ['[{"type":"emoji","emoji":"👀"}]', '[{"type":"emoji","emoji":"👍"}]']);
   });

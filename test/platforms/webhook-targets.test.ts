@@ -132,10 +132,10 @@ describe("a webhook platform with its own gateway", () => {
     t.after(close);
     answerTurns(model, () => ({ text: "**Told.**" }));
     assert.equal((await send("texts", { word: "a" })).status, 202);
-    await until("a text message", () => twilio.textsTo("+15551230001").length === 1, 5000);
+    await until("a text message", () => twilio.textsTo("+15551230001").length === 1);
     assert.deepEqual(twilio.textsTo("+15551230001"), ["Told."]);
     assert.equal((await send("chosen", { word: "b", number: "+15551230002" })).status, 202);
-    await until("a text message", () => twilio.textsTo("+15551230002").length === 1, 5000);
+    await until("a text message", () => twilio.textsTo("+15551230002").length === 1);
   });
 
   test("deliver_only sends at once and without a model, once for each delivery", async (t) => {

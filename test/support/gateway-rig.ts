@@ -88,7 +88,7 @@ export async function startGateway(home: TempHome, options: StartOptions = {}): 
   void child.result.then(() => {
     over = true;
   });
-  const waitFor = async (line: RegExp, ms = 30_000) => {
+  const waitFor = async (line: RegExp, ms = 60_000) => {
     const deadline = Date.now() + ms;
     for (;;) {
       const found = lines.find((one) => line.test(one));
@@ -130,7 +130,7 @@ const lockDir = ({ osHome }: TempHome) => ({ HERMES_GATEWAY_LOCK_DIR: osHome });
 export const typed = (home: TempHome, args: readonly string[]) => runHermes(args, { home, env: lockDir(home) });
 
 /** Until it holds, or the time is over: then it rejects with `what`. */
-export async function until(what: string, holds: () => boolean | Promise<boolean>, ms = 20_000): Promise<void> {
+export async function until(what: string, holds: () => boolean | Promise<boolean>, ms = 60_000): Promise<void> {
   const deadline = Date.now() + ms;
   while (!(await holds())) {
     if (Date.now() > deadline) throw new Error(`did not happen in time: ${what}`);

@@ -39,7 +39,7 @@ async function rawConnection(t: TestContext, port: number): Promise<Socket & { h
 }
 
 async function until(condition: () => boolean, what: string): Promise<void> {
-  for (let i = 0; i < 200; i++) {
+  for (let i = 0; i < 3000; i++) {
     if (condition()) return;
     await sleep(20);
   }

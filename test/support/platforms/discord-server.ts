@@ -117,7 +117,7 @@ export class DiscordServer extends DiscordWorld {
   // --- for tests
 
   /** Waits until something is true; asked again with everything that happens. */
-  async until<T>(look: () => T, what: string, ms = 15_000): Promise<Exclude<T, undefined | null | false>> {
+  async until<T>(look: () => T, what: string, ms = 60_000): Promise<Exclude<T, undefined | null | false>> {
     const end = Date.now() + ms;
     for (;;) {
       const found = look();

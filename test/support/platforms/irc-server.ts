@@ -142,7 +142,7 @@ export class IrcPerson {
   }
 
   /** The first such line from here on, or already there. */
-  async waitFor(pattern: RegExp, ms = 15_000): Promise<string> {
+  async waitFor(pattern: RegExp, ms = 60_000): Promise<string> {
     for (const end = Date.now() + ms; ; await sleep(20)) {
       const found = this.lines.find((line) => pattern.test(line));
       if (found !== undefined) return found;

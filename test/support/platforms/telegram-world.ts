@@ -198,7 +198,7 @@ export class Room {
   }
 
   /** The newest message of the bot that looks like this, once there is one. */
-  async shows(pattern: RegExp, ms = 20_000): Promise<Posted> {
+  async shows(pattern: RegExp, ms = 60_000): Promise<Posted> {
     for (const deadline = Date.now() + ms; ; await sleep(10)) {
       const found = this.fromBot.findLast(({ text }) => pattern.test(text));
       if (found) return found;

@@ -206,7 +206,7 @@ export class XmppPerson {
       .flatMap((stanza) => stanza.getChildText("body") ?? []);
   }
 
-  async waitFor(matches: (stanza: XmlElement) => boolean, what: string, ms = 20_000): Promise<XmlElement> {
+  async waitFor(matches: (stanza: XmlElement) => boolean, what: string, ms = 60_000): Promise<XmlElement> {
     for (const end = Date.now() + ms; ; await sleep(20)) {
       const found = this.messages.find(matches);
       if (found) return found;
