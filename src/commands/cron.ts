@@ -95,6 +95,8 @@ const LISTS: Readonly<Record<string, "deliver" | "skills" | "context_from" | "en
   toolsets: "enabled_toolsets",
 };
 
+const BUDGET: Readonly<Record<string, "usd" | "tokens">> = { "budget-usd": "usd", "budget-tokens": "tokens" };
+
 /** `--name VALUE` and its like, taken out of the words; several values of one option stand with commas. */
 function optionsOf(words: readonly string[]): {
   readonly rest: readonly string[];
@@ -109,7 +111,7 @@ function optionsOf(words: readonly string[]): {
     const name = word.startsWith("--") ? word.slice(2) : null;
     if (name === null) rest.push(word);
     else if (name === "all") all = true;
-    else if (name === "no-agent") fields.no_agent = true;
+    else if (name === "no-agent" || name === "agent") fields.no_agent = name === "no-agent";
     else {
       const value = words[++at];
       const text = TEXTS.find((one) => one === name.replace("-", "_"));
@@ -118,6 +120,11 @@ function optionsOf(words: readonly string[]): {
       if (text) fields[text] = value;
       else if (list) fields[list] = value.split(",").map((one) => one.trim());
       else if (name === "repeat" && /^\d+$/.test(value)) fields.repeat = Number(value);
+      else if (name in BUDGET && /^\d*\.?\d*$/.test(value))
+        fields.budget = {
+          ...(fields.budget as object | undefined),
+          [BUDGET[name] ?? ""]: value === "" ? null : Number(value),
+        };
       else throw new Error(`/cron knows no option --${name} ${value}.`);
     }
   }

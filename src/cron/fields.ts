@@ -25,7 +25,7 @@ export interface JobFields {
   readonly workdir?: string | null | undefined;
   /** The zone of a cron expression. */
   readonly tz?: string | null | undefined;
-  /** What one run may cost, and how many tokens it may take. */
+  /** What one run may cost, and how many tokens it may take; null: no limit, absent: as it was. */
   readonly budget?:
     | { readonly usd?: number | null | undefined; readonly tokens?: number | null | undefined }
     | null
@@ -43,7 +43,7 @@ export function requireSomething(fields: JobFields): void {
 }
 
 /** Without the schedule, which is worked out with the time of now. */
-export function textsOf(fields: JobFields): Partial<Job> {
+export function textsOf(fields: JobFields, before: Pick<Job, "budget"> | null = null): Partial<Job> {
   const {
     prompt,
     name,
@@ -83,8 +83,17 @@ export function textsOf(fields: JobFields): Partial<Job> {
     ...(enabled_toolsets === undefined
       ? {}
       : { enabled_toolsets: enabled_toolsets.length > 0 ? list(enabled_toolsets) : null }),
-    ...(budget === undefined ? {} : { budget: budget && { usd: budget.usd ?? null, tokens: budget.tokens ?? null } }),
+    ...(budget === undefined ? {} : { budget: budget && budgetOf({ ...before?.budget, ...stated(budget) }) }),
   };
+}
+
+type Budget = NonNullable<JobFields["budget"]>;
+
+const stated = (budget: Budget): Budget =>
+  Object.fromEntries(Object.entries(budget).filter(([, value]) => value !== undefined));
+
+function budgetOf({ usd = null, tokens = null }: Budget): Job["budget"] {
+  return usd === null && tokens === null ? null : { usd, tokens };
 }
 
 export function repeatTimes(

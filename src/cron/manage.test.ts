@@ -198,6 +198,26 @@ test("a pause keeps its reason, an edit says something, and what is removed has 
   assert.deepEqual([removed.next_run_at, removed.next_runs], [null, []]);
 });
 
+test("an edit changes what it names: one limit of two, the zone that the schedule shows, jobs that exist", async (t) => {
+  const { cron } = await world(t);
+  const budget = { usd: 0.5, tokens: 1000 };
+  const made = await cron.create({ schedule: "0 8 * * *", prompt: "x", tz: "Asia/Tokyo", budget }, null);
+  assert.deepEqual([made.schedule, made.next_runs[0]], ["CRON_TZ=Asia/Tokyo 0 8 * * *", "2026-11-19T08:00:00+09:00"]);
+  const edited = async (fields: Parameters<typeof cron.update>[1]) => {
+    await cron.update(made.job_id, fields);
+    return cron.find(made.job_id);
+  };
+  assert.deepEqual((await edited({ budget: { tokens: 100 } })).budget, { usd: 0.5, tokens: 100 });
+  assert.deepEqual((await edited({ budget: { usd: null } })).budget, { usd: null, tokens: 100 });
+  assert.equal((await edited({ budget: { tokens: null } })).budget, null);
+  assert.equal((await edited({ schedule: "0 9 * * *" })).schedule_display, "CRON_TZ=Asia/Tokyo 0 9 * * *");
+  assert.equal((await edited({ tz: "" })).schedule_display, "0 9 * * *");
+  await assert.rejects(edited({ context_from: ["ghost"] }), /There is no job "ghost"/);
+  await assert.rejects(cron.create({ schedule: "1h", prompt: "x", context_from: ["ghost"] }, null), /no job "ghost"/);
+  assert.deepEqual((await edited({ context_from: [made.job_id] })).context_from, [made.job_id]);
+  await assert.rejects(cron.create({ prompt: "x" }, null), { message: /needs a schedule/, exitCode: 2 });
+});
+
 const broken = fc.record(
   {
     id: fc.oneof(fc.constantFrom("a", "b", "../../x", ""), fc.jsonValue()),

@@ -99,7 +99,7 @@ export class CronJobs {
   async create(fields: JobFields, origin: JobOrigin | null): Promise<JobAnswer> {
     const { home } = this.#options;
     const { now, zone } = this.#moment;
-    if (!fields.schedule?.trim()) throw new JobError('A job needs a schedule, such as "every weekday at 9".');
+    if (!fields.schedule?.trim()) throw new ScheduleError('A job needs a schedule, such as "every weekday at 9".');
     const schedule = this.#schedule(fields.schedule, fields.tz);
     const config = home.config();
     const { model, provider } = fields;
@@ -135,6 +135,7 @@ export class CronJobs {
     await this.#check(named);
     const planned = withNext(named, this.#plan(named), zone);
     await this.file.change((jobs) => {
+      requireKnown(fields, jobs);
       jobs.push(planned);
     });
     return this.#answer(planned, `Job "${planned.name}" is scheduled.`);
@@ -142,8 +143,8 @@ export class CronJobs {
 
   async update(reference: string, fields: JobFields): Promise<JobAnswer> {
     requireSomething(fields);
-    const updated = await this.#replace(reference, async (job) => {
-      const changed: Job = { ...job, ...textsOf(fields) };
+    const updated = await this.#replace(reference, async (job, jobs) => {
+      const changed: Job = { ...job, ...textsOf(fields, job) };
       const isMoved = fields.schedule !== undefined || fields.tz !== undefined;
       const schedule = isMoved
         ? this.#schedule(
@@ -154,6 +155,7 @@ export class CronJobs {
       const times = fields.repeat === undefined ? job.repeat.times : repeatTimes(fields.repeat, schedule);
       const kept = { ...changed, schedule, schedule_display: isMoved ? schedule.display : job.schedule_display };
       const named = kept.name === "" ? { ...kept, name: nameFor({ ...kept, script: kept.script ?? "" }) } : kept;
+      requireKnown(fields, jobs);
       await this.#check(named);
       const repeat = {
         times: isMoved && fields.repeat === undefined ? repeatTimes(undefined, schedule, times) : times,
@@ -297,10 +299,10 @@ export class CronJobs {
 
   // --- steps
 
-  #replace(reference: string, work: (job: Job) => Job | Promise<Job>): Promise<Job> {
+  #replace(reference: string, work: (job: Job, jobs: readonly Job[]) => Job | Promise<Job>): Promise<Job> {
     return this.file.change(async (jobs) => {
       const job = findJob(jobs, reference);
-      const next = await work(job);
+      const next = await work(job, jobs);
       jobs[jobs.indexOf(job)] = next;
       return next;
     });
@@ -336,7 +338,7 @@ export class CronJobs {
         `${zone.minute(Date.parse(schedule.run_at))} is past. Write a time that is still to come.`,
       );
     if (!tz || schedule.kind !== "cron" || schedule.tz) return schedule;
-    const zoned = { ...schedule, tz: own.name };
+    const zoned = { ...schedule, tz: own.name, display: `CRON_TZ=${own.name} ${schedule.expr}` };
     requireComing(zoned, { now, zone });
     return zoned;
   }
@@ -394,6 +396,11 @@ export class CronJobs {
       message,
     };
   }
+}
+
+/** A name that was mistyped would only be missed in the runs. */
+function requireKnown({ context_from: names = [] }: JobFields, jobs: readonly Job[]): void {
+  for (const name of names) if (name.trim() !== "") findJob(jobs, name);
 }
 
 /** Why a job that is off did not run. */

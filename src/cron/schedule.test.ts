@@ -35,6 +35,13 @@ describe("schedules", () => {
     ["every Tuesday and Thursday at noon", "0 12 * * 2,4", "2026-11-19 12:00"],
     ["every 1st at 8:00", "0 8 1 * *", "2026-12-01 08:00"],
     ["every evening at 8", "0 20 * * *", "2026-11-19 20:00"],
+    ["on mondays and fridays at 9", "0 9 * * 1,5", "2026-11-20 09:00"],
+    ["every afternoon at 3", "0 15 * * *", "2026-11-19 15:00"],
+    ["every two hours", "every 120m", "2026-11-18 22:00"],
+    ["every 2 weeks", "every 20160m", "2026-12-02 20:00"],
+    ["in half an hour", "once in 30m", "2026-11-18 20:30"],
+    ["tonight at 9", "once at 2026-11-18 21:00", "2026-11-18 21:00"],
+    ["今晚九点", "once at 2026-11-18 21:00", "2026-11-18 21:00"],
     ["Tomorrow at 9", "once at 2026-11-19 09:00", "2026-11-19 09:00"],
     ["每天早上8点", "0 8 * * *", "2026-11-19 08:00"],
     ["工作日8:30", "30 8 * * 1-5", "2026-11-19 08:30"],
@@ -70,6 +77,11 @@ describe("schedules", () => {
       "every morning at 20:00",
       "every monday at 10:00 please",
       "every day at 9 or 10",
+    ],
+    // One day was said, or none that goes with the hour.
+    ...[
+      ...["on friday at 5pm", "monday 10:00", "mondays and friday 9:00", "day at 9", "the 1st at 8:00"],
+      ...["every evening at 2", "every afternoon at 11", "tonight at 2", "今晚2点", "每天下午11点", "every 0 weeks"],
     ],
   ])
     test(`"${typed}" is refused, not guessed`, () => {

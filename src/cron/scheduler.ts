@@ -54,7 +54,8 @@ interface SchedulerPorts {
 }
 
 export type RunLine =
-  | { readonly type: "ok" }
+  /** `undelivered`: why its answer did not get there. */
+  | { readonly type: "ok"; readonly undelivered: string | null }
   | { readonly type: "failed"; readonly reason: string }
   | { readonly type: "skipped"; readonly reason: string };
 
@@ -332,7 +333,10 @@ export class Scheduler {
       const done = afterRun(present, outcome, { isManual });
       list[at] = paused && done.enabled ? this.#pausedFor(done, paused) : done;
     });
-    ended?.(job, failed ? { type: "failed", reason: report.error ?? "" } : { type: "ok" });
+    ended?.(
+      job,
+      failed ? { type: "failed", reason: report.error ?? "" } : { type: "ok", undelivered: outcome.deliveryError },
+    );
   }
 
   #pausedFor(job: Job, reason: string): Job {

@@ -29,9 +29,10 @@ const weekly = ({ hour, minute }: Time, days: string): Said => ({
 const monthly = ({ hour, minute }: Time, day: number): Said | null =>
   day >= 1 && day <= 31 ? { type: "cron", expr: `${minute} ${hour} ${day} * *` } : null;
 
-function onDay(today: Date, days: number, { hour, minute }: Time): Said {
+function onDay(today: Date, days: number, time: Time | null): Said | null {
+  if (time === null) return null;
   const midnight = Date.UTC(today.getUTCFullYear(), today.getUTCMonth(), today.getUTCDate());
-  return { type: "at", wall: midnight + days * DAY_MS + (hour * 60 + minute) * 60_000 };
+  return { type: "at", wall: midnight + days * DAY_MS + (time.hour * 60 + time.minute) * 60_000 };
 }
 
 const daysList = (numbers: readonly number[]) => [...new Set(numbers)].sort((a, b) => a - b).join(",");
@@ -49,26 +50,35 @@ function minutesIn(count: string, unit: string): number | null {
 }
 
 function readEnglish(text: string, today: Date): Said | null {
-  const delay = new RegExp(`^in (\\d{1,7}|an?|one|two|three|five|ten) ?${UNIT}$`).exec(text);
-  if (delay) {
-    const minutes = minutesIn(delay[1] ?? "", delay[2] ?? "");
-    return minutes === null ? null : { type: "in", minutes, said: text.slice(3) };
+  if (text === "in half an hour") return { type: "in", minutes: 30, said: "30m" };
+  const [, how, count = "", unit = ""] =
+    new RegExp(`^(in|every) (\\d{1,7}|an?|one|two|three|five|ten) ?${UNIT}$`).exec(text) ?? [];
+  if (how !== undefined) {
+    const minutes = minutesIn(count, unit);
+    if (minutes === null) return null;
+    return how === "in" ? { type: "in", minutes, said: text.slice(3) } : { type: "every", minutes };
   }
   if (/^(?:every hour|hourly)$/.test(text)) return { type: "every", minutes: 60 };
   if (text === "every minute") return { type: "every", minutes: 1 };
-  const day = /^(today|tomorrow) (?:at )?(.*)$/.exec(text);
+  const day = /^(today|tonight|tomorrow) (?:at )?(.*)$/.exec(text);
   if (day) {
     const time = englishTime(day[2] ?? "");
-    return time && onDay(today, day[1] === "today" ? 0 : 1, time);
+    return onDay(today, day[1] === "tomorrow" ? 1 : 0, day[1] === "tonight" ? inPart(time, "evening") : time);
   }
-  const cut = /^(?:every |each |on )?(.*?)(?:,? at | )(\S+(?: ?[ap]\.?m\.?)?)$/.exec(text);
-  return cut ? repeated(cut[1] ?? "", cut[2] ?? "") : null;
+  const [whole, lead, when = "", at = ""] =
+    /^(every |each |on )?(.*?)(?:,? at | )(\S+(?: ?[ap]\.?m\.?)?)$/.exec(text) ?? [];
+  if (whole === undefined) return null;
+  // "on friday" is the one that comes next; "fridays" are all of them.
+  const isEach = lead === "every " || lead === "each " || /^(?:daily|\w+s(?:(?:,? and |, ?)\w+s){0,6})$/.test(when);
+  return isEach ? repeated(when, at) : null;
 }
 
-const PARTS: Readonly<Record<string, "am" | "pm">> = { morning: "am", afternoon: "pm", evening: "pm" };
+/** The hours of a part of the day, as a clock of 24 hours shows them. */
+const PARTS = { morning: [0, 11], afternoon: [12, 18], evening: [17, 23] } as const;
+type PartOfDay = keyof typeof PARTS;
 
 function repeated(when: string, at: string): Said | null {
-  const part = PARTS[when];
+  const part = Object.hasOwn(PARTS, when) ? (when as PartOfDay) : undefined; // it is one of the keys
   const time = part === undefined ? englishTime(at) : inPart(englishTime(at), part);
   if (time === null) return null;
   if (part !== undefined || when === "day" || when === "daily") return weekly(time, "*");
@@ -97,11 +107,12 @@ function englishTime(text: string): Time | null {
   return checked(isTwelve ? (hour % 12) + (half === "p" ? 12 : 0) : hour, Number(minutes));
 }
 
-/** `every evening at 8` means 20:00; `every morning at 20:00` means nothing. */
-function inPart(time: Time | null, part: "am" | "pm"): Time | null {
+/** `every evening at 8` means 20:00; `every morning at 20:00` and `every evening at 2` mean nothing. */
+function inPart(time: Time | null, part: PartOfDay): Time | null {
   if (time === null) return null;
-  if (part === "am") return time.hour < 12 ? time : null;
-  return time.hour >= 12 ? time : { ...time, hour: time.hour + 12 };
+  const [from, to] = PARTS[part];
+  const hour = part === "morning" || time.hour >= 12 ? time.hour : time.hour + 12;
+  return hour >= from && hour <= to ? { ...time, hour } : null;
 }
 
 const checked = (hour: number, minute: number): Time | null => (hour < 24 && minute < 60 ? { hour, minute } : null);
@@ -133,7 +144,7 @@ function readChinese(text: string, today: Date): Said | null {
   if (every) return sized(every, (minutes) => ({ type: "every", minutes }));
   const [, day = "", rest = ""] =
     /^(每天|每日|天天|每个?工作日|工作日|每个?周末|周末|(?:每个?|逢)?(?:周|星期|礼拜)[一二三四五六日天](?:[、,，和及]?(?:周|星期)?[一二三四五六日天]){0,7}|每个?月\d{1,2}[号日]|每个?月[一二三四五六七八九十]{1,3}[号日]|今天|明天|后天)(?:的|，|,)?(.{0,12})$/.exec(
-      text,
+      text.replace(/^今晚上?(?=.)/, "今天晚上"),
     ) ?? [];
   const time = day === "" ? null : chineseTime(rest);
   if (time === null) return null;
@@ -174,6 +185,8 @@ function partOfDay(hour: number, part: string | undefined): number | null {
   if (part === "中午") return hour === 11 || hour === 12 ? hour : hour <= 2 ? hour + 12 : null;
   if (hour >= 13) return hour;
   if (hour === 12) return part === "下午" ? 12 : null;
+  // An hour that is no afternoon: eleven of the evening was hardly meant.
+  if (/下午|傍晚/.test(part) && hour > 7) return null;
   // Night reaches into the morning: two o'clock at night is not fourteen o'clock.
   if (/夜里|晚上/.test(part) && hour < 5) return null;
   return hour + 12;

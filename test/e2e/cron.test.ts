@@ -123,6 +123,22 @@ describe("hermes cron", () => {
     assert.equal((await stored(home)).find(({ id }) => id === first.job_id)?.next_run_at, first.next_run_at);
   });
 
+  test("a run by hand says when its answer was not delivered, and --agent takes --no-agent back", async () => {
+    await using home = await homeWith();
+    await home.write("scripts/say.sh", "echo 17 apples\n");
+    model.otherwise({ text: "Seventeen." });
+    const flags = ["--script", "say.sh", "--no-agent", "--deliver", "telegram:12", "--name", "say"];
+    await cron(home, "add", "every 1d", ...flags);
+    const ran = await cron(home, "run", "say");
+    assert.match(ran.stdout, /✓ say .*: ok, but not delivered: telegram:12: Telegram is not set up/);
+    assert.equal(model.requests.length, 0);
+    await cron(home, "edit", "say", "--prompt", "Count");
+    assert.equal((await stored(home))[0]?.no_agent, true);
+    await cron(home, "edit", "say", "--agent", "--deliver", "local");
+    assert.match((await cron(home, "run", "say", "--json")).stdout, /Job \\"say\\" ran: ok\./);
+    assert.match(saidTo(model.requests.at(-1) as RecordedRequest), /17 apples[\s\S]*Count$/);
+  });
+
   test("a script that says there is nothing to do saves the model call; one that fails without an agent is a failure", async () => {
     await using home = await homeWith();
     await mkdir(home.at("scripts"), { recursive: true });

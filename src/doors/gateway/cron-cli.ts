@@ -53,7 +53,8 @@ export function define(command: Command, ctx: CliContext): void {
     .argument("<schedule>", 'when: "every weekday at 9", "in 20 minutes", "every 2h", "0 9 * * 1-5", 每天早上8点')
     .argument("[prompt...]", "what the agent is to do")
     .action((schedule: string, words: readonly string[], flags: FieldFlags) => create(schedule, words, flags, ctx));
-  fields(json(command.command("edit")))
+  // Before --no-agent, which would be the default otherwise: an edit changes what is named.
+  fields(json(command.command("edit").option("--agent", "ask the agent again, after --no-agent")))
     .description("change a job; an empty text clears a field")
     .argument("<job>", "its id or name")
     .option("--schedule <WHEN>", "another schedule")
@@ -118,15 +119,15 @@ function fieldsOf(flags: FieldFlags): JobFields {
     ...{ schedule, prompt, name, model, provider, base_url: flags.baseUrl, script, workdir, tz, deliver },
     ...{ skills: skill, enabled_toolsets: toolsets, context_from: contextFrom },
     repeat: flags.repeat === undefined ? undefined : numberFrom(flags.repeat, "--repeat"),
-    no_agent: flags.agent === false ? true : undefined,
+    no_agent: flags.agent === undefined ? undefined : !flags.agent,
     budget: hasBudget ? budgetOf(budgetUsd, budgetTokens) : undefined,
   };
 }
 
 function budgetOf(usd: string | undefined, tokens: string | undefined): NonNullable<JobFields["budget"]> {
   return {
-    usd: usd ? numberFrom(usd, "--budget-usd") : null,
-    tokens: tokens ? numberFrom(tokens, "--budget-tokens") : null,
+    usd: usd === undefined ? undefined : usd === "" ? null : numberFrom(usd, "--budget-usd"),
+    tokens: tokens === undefined ? undefined : tokens === "" ? null : numberFrom(tokens, "--budget-tokens"),
   };
 }
 
@@ -232,7 +233,9 @@ async function run(
   const { line } = outcome;
   const failed = line?.type !== "ok";
   const said = line === null ? "it did not run" : lineWords(line);
-  const answered = failed ? { success: false, error: said } : { ...result, message: `Job "${result.name}" ran.` };
+  const answered = failed
+    ? { success: false, error: said }
+    : { ...result, message: `Job "${result.name}" ran: ${said}.` };
   const shown = `${failed ? "✗" : "✓"} ${result.name} (${result.job_id}): ${said}`;
   io.out(`${flags.json ? JSON.stringify(answered) : shown}\n`);
   if (failed) throw new ExitError(1);
@@ -259,7 +262,10 @@ async function untilSettled<T>(
   }
 }
 
-const lineWords = (line: RunLine) => (line.type === "ok" ? "ok" : `${line.type}: ${line.reason}`);
+function lineWords(line: RunLine): string {
+  if (line.type !== "ok") return `${line.type}: ${line.reason}`;
+  return line.undelivered === null ? "ok" : `ok, but not delivered: ${line.undelivered}`;
+}
 
 async function tick(ctx: CliContext): Promise<void> {
   const { io } = ctx;

@@ -33,6 +33,7 @@ const HELP = {
   "end after N runs; 0 = never": "运行 N 次后结束；0 = 不结束",
   "a script in scripts/ of the home that runs before the prompt": "在提示之前运行的脚本，位于主目录的 scripts/",
   "deliver what the script prints; no model is asked": "直接发送脚本的输出；不调用模型",
+  "ask the agent again, after --no-agent": "取消 --no-agent，重新调用代理",
   "put the last output of other jobs in front of the prompt": "把其他任务的最近输出放在提示之前",
   "nothing but these toolsets": "只用这些工具集",
   "the folder it works in": "它的工作文件夹",
