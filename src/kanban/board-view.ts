@@ -1,7 +1,7 @@
 // What a dispatcher sees of a board: the rows of its cards, and the processes of their workers.
 import { readdir } from "node:fs/promises";
 import type { Connection } from "../sessions/connection.ts";
-import { blocksOf, isForced } from "./cards.ts";
+import { blocksOf, isForced, payloadOf } from "./cards.ts";
 import { type BoardView, type CardView, type Leftover, type OpenRun, UNSEEN, type WorkerState } from "./plan.ts";
 import { protocolStreak, type WorkerIdentity, workerOf } from "./runs.ts";
 import type { Card, CardRun } from "./schema.ts";
@@ -88,7 +88,7 @@ export async function viewBoard(
           ? null
           : {
               ...{ id: past.id, outcome: past.outcome, endedAt: past.ended_at ?? fixed.now },
-              isAlive: leftovers.some(({ run }) => run === past.id),
+              isAlive: leftovers.some((one) => one.card === id),
             },
       completedAt: since(id, completed),
       pullRequestAt: since(id, requests),
@@ -192,7 +192,7 @@ function guardsOf(db: Connection): ReadonlyMap<string, string> {
   );
   return new Map(
     rows.flatMap(({ task_id, kind, payload }) =>
-      kind === "respawn_guarded" ? [[task_id, String(JSON.parse(payload ?? "{}").reason)]] : [],
+      kind === "respawn_guarded" ? [[task_id, String(payloadOf({ payload }).reason)]] : [],
     ),
   );
 }

@@ -1,6 +1,7 @@
 // Cards as rows: found, created, linked, commented, edited. What changes their state is moves.ts.
 import { randomBytes } from "node:crypto";
 import { UserError } from "../kit/errors.ts";
+import { asRecord, type Json, parseJson } from "../kit/json.ts";
 import type { Connection } from "../sessions/connection.ts";
 import { closesCircle, firstStatus, promotes } from "./rules.ts";
 import type { BlockKind, Card, CardComment, CardEvent, CardRun, CardStatus, Change } from "./schema.ts";
@@ -133,8 +134,8 @@ export function eventsSince(db: Connection, after: number, limit: number): reado
   return db.all<CardEvent>("SELECT * FROM task_events WHERE id > ? ORDER BY id LIMIT ?", after, limit);
 }
 
-const payloadOf = ({ payload }: Pick<CardEvent, "payload">): Readonly<Record<string, unknown>> =>
-  payload === null ? {} : JSON.parse(payload);
+/** Other programs write events too: what is no object says nothing. */
+export const payloadOf = ({ payload }: Pick<CardEvent, "payload">): Json => asRecord(parseJson(payload ?? "{}"));
 
 /** What its events say about its blocks: which kinds since somebody last set it right, and whether it is put aside now. */
 export function blocksOf(

@@ -31,7 +31,7 @@ interface PastRun {
   readonly id: number;
   readonly outcome: RunOutcome | null;
   readonly endedAt: number;
-  /** Its process is still there, on this machine. */
+  /** Its process, or that of an earlier one, is still there, on this machine. */
   readonly isAlive: boolean;
 }
 

@@ -1,5 +1,5 @@
 // What a dispatcher writes about attempts: whose process it is, that it goes on, and how it ended when its worker did not say so.
-import { cardOf, isForced, note, openParents, setStatus } from "./cards.ts";
+import { cardOf, isForced, note, openParents, payloadOf, setStatus } from "./cards.ts";
 import { closeRun } from "./moves.ts";
 import type { Card, CardEvent, CardRun, Change, RunOutcome } from "./schema.ts";
 
@@ -113,12 +113,11 @@ export function extendClaim(
   return true;
 }
 
+/** A process of this machine, and the attempt it is at. */
+export type Running = WorkerIdentity & { readonly run: number };
+
 /** Whoever works on a card just now, in a process of this machine. */
-export function workerNow(
-  db: Change["db"],
-  id: string,
-  host: string,
-): (WorkerIdentity & { readonly run: number }) | null {
+export function workerNow(db: Change["db"], id: string, host: string): Running | null {
   const run = db.get<CardRun>(
     "SELECT * FROM task_runs WHERE task_id = ? AND ended_at IS NULL ORDER BY id DESC LIMIT 1",
     id,
@@ -134,8 +133,7 @@ export function workerOf(db: Change["db"], run: Pick<CardRun, "id" | "worker_pid
     "SELECT payload FROM task_events WHERE run_id = ? AND kind = 'spawned' ORDER BY id DESC LIMIT 1",
     run.id,
   );
-  const said: unknown = spawned?.payload ? JSON.parse(spawned.payload) : {};
-  const facts = said as { readonly pid?: unknown; readonly start_time?: unknown }; // as storeWorker wrote it, or another program
+  const facts = spawned ? payloadOf(spawned) : {};
   const isSame = facts.pid === run.worker_pid && typeof facts.start_time === "number";
   return { pid: run.worker_pid, startTime: isSame ? Number(facts.start_time) : null };
 }
