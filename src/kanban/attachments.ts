@@ -1,6 +1,6 @@
 // Files that go with a card: kept beside the board, one folder for each card, and listed in its file.
 import { constants } from "node:fs";
-import { copyFile, mkdir, rm, stat, writeFile } from "node:fs/promises";
+import { type FileHandle, lstat, mkdir, open, readlink, realpath, rm, writeFile } from "node:fs/promises";
 import { basename, extname, join } from "node:path";
 import { messageOf } from "../kit/errors.ts";
 import { isWithin } from "../kit/files.ts";
@@ -91,15 +91,37 @@ export async function keepBytes(place: Place, id: string, name: string, bytes: U
   return { ...kept, size: bytes.length };
 }
 
-/** Copies a file of this machine. */
-export async function keepCopy(place: Place, id: string, from: string): Promise<KeptFile> {
-  const found = await stat(from).catch((error) => {
-    throw new BoardError(`${from} cannot be read: ${messageOf(error)}`);
+/**
+ * Copies a file of this machine. `within`: one that lies there when it is read, whatever stood at its path a moment before; processes of a
+ * worker may exchange it for a link at any time.
+ */
+export async function keepCopy(place: Place, id: string, from: string, within?: string): Promise<KeptFile> {
+  const unreadable = (error: unknown) => new BoardError(`${from} cannot be read: ${messageOf(error)}`);
+  // A pipe without a writer would never open otherwise.
+  const file = await open(from, constants.O_RDONLY | constants.O_NONBLOCK).catch((error) => {
+    throw unreadable(error);
   });
-  if (!found.isFile()) throw new BoardError(`${from} is no file.`);
-  if (found.size > MOST_ATTACHED_BYTES) throw tooLarge(from, found.size);
-  const kept = await keep(place, id, from, (path) => copyFile(from, path, constants.COPYFILE_EXCL));
-  return { ...kept, size: (await stat(kept.stored_path)).size };
+  try {
+    const found = await file.stat();
+    if (!found.isFile()) throw new BoardError(`${from} is no file.`);
+    if (found.size > MOST_ATTACHED_BYTES) throw tooLarge(from, found.size);
+    if (within !== undefined && !isWithin(await placeOf(file, from), within))
+      throw new BoardError(`${from} no longer lies in ${within}.`);
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(found.size), 0, found.size, 0).catch((error) => {
+      throw unreadable(error);
+    });
+    return await keepBytes(place, id, from, buffer.subarray(0, bytesRead));
+  } finally {
+    await file.close();
+  }
+}
+
+/** Where an open file lies, without any link on the way. Empty: not where its path says. */
+async function placeOf(file: FileHandle, path: string): Promise<string> {
+  if (process.platform === "linux") return readlink(`/proc/self/fd/${file.fd}`);
+  const [opened, real] = [await file.stat(), await realpath(path).catch(() => "")]; // exchanged meanwhile
+  const found = await lstat(real).catch(() => null); // likewise
+  return found?.ino === opened.ino && found.dev === opened.dev ? real : "";
 }
 
 export function addAttachment(

@@ -49,7 +49,7 @@ export async function completeCard(
   const files = await filesOf(card, masked, place);
   const kept: KeptFile[] = [];
   try {
-    for (const file of files.copied) kept.push(await keepCopy(place, id, file));
+    for (const file of files.copied) kept.push(await keepCopy(place, id, file, files.root ?? undefined));
     const artifacts = [...files.named, ...kept.map((file) => file.stored_path)];
     const metadata = metadataOf(masked, artifacts);
     return await board.change((change) => {
@@ -118,7 +118,7 @@ async function filesOf(card: Card, { artifacts = [], summary, result }: Report, 
       );
     declared.push(real);
   }
-  if (card.workspace_kind !== "scratch") return { named: [...new Set(declared)], copied: [] };
+  if (card.workspace_kind !== "scratch") return { root, named: [...new Set(declared)], copied: [] };
   const named: string[] = [];
   for (const [, path = ""] of root === null ? [] : `${summary ?? ""}\n${result ?? ""}`.matchAll(PATHS)) {
     const real = await realpath(path.replace(/[.,;:!]$/, "")).catch(() => null);
@@ -130,7 +130,7 @@ async function filesOf(card: Card, { artifacts = [], summary, result }: Report, 
     throw new BoardError(
       `${card.id}: ${copied.length} files are too many to be kept; name at most ${MOST_ARTIFACTS}, or pack them into one.`,
     );
-  return { named: [], copied };
+  return { root, named: [], copied };
 }
 
 /** The folder of a card that is finished, unless somebody works on what follows from it. Where a worker ended it, the dispatcher does this. */

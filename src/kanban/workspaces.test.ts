@@ -5,7 +5,10 @@ import { mkdir, mkdtemp, readFile, realpath, rm, symlink, writeFile } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { openWorkspace, removeScratch } from "./workspaces.ts";
+import { keepCopy } from "./attachments.ts";
+import { openWorkspace, realPlace, removeScratch } from "./workspaces.ts";
+
+const posix = { skip: process.platform === "win32" };
 
 async function place(t: TestContext) {
   const root = await realpath(await mkdtemp(join(tmpdir(), "hermes-workspace-")));
@@ -87,6 +90,43 @@ test("what is no repository, or no worktree, is refused", async (t) => {
   await mkdir(join(repository, ".worktrees", "t_0000aaaa"), { recursive: true });
   await assert.rejects(open("worktree", repository), /is there already, and no worktree/);
   await assert.rejects(open("worktree", null), /names no folder/);
+});
+
+test("no link leads a worker to a folder that is not its card's", async (t) => {
+  const { root, repository, open, workspaces } = await place(t);
+  const elsewhere = join(root, "elsewhere");
+  await mkdir(join(elsewhere, "t_0000aaaa"), { recursive: true });
+  await mkdir(workspaces);
+  await symlink(elsewhere, join(workspaces, "t_0000aaaa"));
+  await assert.rejects(open("scratch", null), /t_0000aaaa is a link/);
+  await symlink(elsewhere, join(repository, ".worktrees"));
+  await assert.rejects(open("worktree", repository), /leads elsewhere, by a link/);
+  await rm(join(repository, ".worktrees"));
+  await mkdir(join(repository, ".worktrees"));
+  await symlink(join(root, "nowhere"), join(repository, ".worktrees", "t_0000aaaa"));
+  await assert.rejects(open("worktree", repository), /leads elsewhere, by a link/);
+  assert.ok(!existsSync(join(root, "nowhere")));
+  assert.equal(await realPlace(join(repository, ".worktrees", "t_0000aaaa", "deep", "..")), join(root, "nowhere"));
+  await symlink(join(root, "b"), join(root, "a"));
+  await symlink(join(root, "a"), join(root, "b"));
+  await assert.rejects(realPlace(join(root, "a", "x")), /from link to link/);
+});
+
+test("a file is kept as it lay in its folder when it was read, and nothing else is", posix, async (t) => {
+  const { root } = await place(t);
+  const [folder, kept] = [join(root, "work"), { attachments: join(root, "attachments") }];
+  await mkdir(folder);
+  await writeFile(join(folder, "made.txt"), "made");
+  await writeFile(join(root, "secret"), "secret");
+  await symlink(join(root, "secret"), join(folder, "exchanged.txt"));
+  execFileSync("mkfifo", [join(folder, "pipe")]);
+  const copy = (name: string, within?: string) => keepCopy(kept, "t_0000aaaa", join(folder, name), within);
+  const { stored_path, size } = await copy("made.txt", folder);
+  assert.deepEqual([await readFile(stored_path, "utf8"), size], ["made", 4]);
+  await assert.rejects(copy("exchanged.txt", folder), /no longer lies in/);
+  await assert.rejects(copy("pipe"), /is no file/);
+  await assert.rejects(copy("gone"), /cannot be read/);
+  assert.equal(await readFile((await copy("exchanged.txt")).stored_path, "utf8"), "secret", "a person may name a link");
 });
 
 test("only the scratch folder of a card is ever removed", async (t) => {

@@ -1,7 +1,7 @@
 // Where a worker works: a scratch folder of its card, a folder, or a git worktree. Only scratch folders are ever removed.
 import { execFile } from "node:child_process";
-import { appendFile, mkdir, readFile, realpath, rm, stat } from "node:fs/promises";
-import { basename, dirname, isAbsolute, join } from "node:path";
+import { appendFile, lstat, mkdir, readFile, readlink, realpath, rm, stat } from "node:fs/promises";
+import { basename, dirname, isAbsolute, join, resolve } from "node:path";
 import { linkedWorktree } from "../home/git-pointer.ts";
 import { isDirectory } from "../kit/files.ts";
 import { BoardError } from "./cards.ts";
@@ -30,7 +30,7 @@ export async function openWorkspace(
   options: WorkspaceOptions,
 ): Promise<Workspace> {
   const { id, workspace_kind: kind } = card;
-  if (kind === "scratch") return { path: await made(join(options.workspaces, id), 0o700), branch: null };
+  if (kind === "scratch") return { path: await scratch(options.workspaces, id), branch: null };
   const path = card.workspace_path ?? options.defaultFolder;
   if (path === null)
     throw new BoardError(
@@ -38,6 +38,27 @@ export async function openWorkspace(
     );
   if (!isAbsolute(path)) throw new BoardError(`${id}: the path of its workspace does not begin with "/": ${path}`);
   return kind === "dir" ? { path: await made(path), branch: null } : worktree(card, path, options);
+}
+
+async function scratch(workspaces: string, id: string): Promise<string> {
+  const path = await made(join(workspaces, id), 0o700);
+  // A link that lies there leads to what is not the card's.
+  if ((await lstat(path)).isSymbolicLink()) throw new BoardError(`${id}: ${path} is a link; remove it.`);
+  return path;
+}
+
+const MOST_LINKS = 40;
+
+/** Where a path leads, whether or not something is there yet. */
+export async function realPlace(path: string, links = MOST_LINKS): Promise<string> {
+  const whole = resolve(path);
+  if (links === 0) throw new BoardError(`${path} leads from link to link without an end.`);
+  const found = await realpath(whole).catch(() => null); // not there yet
+  if (found !== null) return found;
+  // A link to nowhere is one too: whatever comes to be there lies where it leads.
+  const target = await readlink(whole).catch(() => null); // no link
+  if (target !== null) return realPlace(resolve(dirname(whole), target), links - 1);
+  return join(await realPlace(dirname(whole), links), basename(whole));
 }
 
 async function made(path: string, mode?: number): Promise<string> {
@@ -65,6 +86,9 @@ async function worktree(
   const path = real === repository ? join(repository, FOLDER, card.id) : given;
   if (real !== null && real !== repository)
     throw new BoardError(`${card.id}: ${given} is a folder in a repository; name the repository itself: ${repository}`);
+  // Whoever works in the repository could have it lead to the folder of somebody else.
+  if (path !== given && (await realPlace(path)) !== path)
+    throw new BoardError(`${card.id}: ${path} leads elsewhere, by a link; remove it.`);
   if (await isDirectory(path)) {
     const there = await realpath(path);
     if (linkedWorktree(there)) return { path: there, branch: await branchOf(there) };

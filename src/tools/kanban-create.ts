@@ -1,8 +1,10 @@
 // A new card: work for somebody else, or for later.
+import { join } from "node:path";
 import { z } from "zod";
 import { profileExists } from "../home/profiles.ts";
 import { BoardError, cardOf, createCard, type NewCard } from "../kanban/cards.ts";
 import { subscribeCreator } from "../kanban/subscriptions.ts";
+import { realPlace } from "../kanban/workspaces.ts";
 import { atDesk, type Desk } from "./kanban/desk.ts";
 import type { ToolContext } from "./toolset/context.ts";
 import { register } from "./toolset/registry.ts";
@@ -43,11 +45,11 @@ register({
   textOrigin: "local",
   handler: (args, ctx) =>
     atDesk(ctx, args, async (desk) => {
-      const card = newCard(args, ctx, desk);
+      const { kind, ...card } = newCard(args, ctx, desk);
       await checkSkills(args.skills, ctx);
-      await checkPlace(args.workspace_path, ctx, desk);
+      const path = await checkedPlace(args.workspace_path, ctx, desk);
       const { made, subscribed } = await desk.board.change((change) => {
-        const made = createCard(change, card);
+        const made = createCard(change, { ...card, workspace: { kind, path } });
         return { made, subscribed: subscribeCreator(change, made.id, ctx) };
       });
       const { id, status, workspace_kind, workspace_path, project_id } = made;
@@ -55,7 +57,7 @@ register({
     }),
 });
 
-function newCard(args: Arguments, ctx: ToolContext, desk: Desk): NewCard {
+function newCard(args: Arguments, ctx: ToolContext, desk: Desk): NewCard & { readonly kind: string } {
   const { worker, author, board } = desk;
   const assignee = args.assignee.trim().toLowerCase();
   if (assignee === "") throw new BoardError("assignee is required: the profile that works on it.");
@@ -67,7 +69,7 @@ function newCard(args: Arguments, ctx: ToolContext, desk: Desk): NewCard {
     ...{ title: ctx.redact(args.title), assignee, parents: args.parents, triage: args.triage },
     ...{ body: args.body === undefined ? undefined : ctx.redact(args.body), priority: args.priority },
     tenant: args.tenant ?? own?.tenant ?? ctx.env?.("HERMES_TENANT") ?? undefined,
-    workspace: { kind, path: args.workspace_path },
+    kind,
     project: args.project ?? own?.project_id ?? undefined,
     ...{ blocked: args.initial_status === "blocked", idempotencyKey: args.idempotency_key, skills: args.skills },
     ...{ maxRuntimeSeconds: positive(args.max_runtime_seconds, "max_runtime_seconds"), model: args.model },
@@ -88,13 +90,25 @@ function positive(value: number | undefined, name: string): number | undefined {
   return value;
 }
 
-/** A card's worker writes in its folder: where the conversation may not write, neither may a card that it makes. */
-async function checkPlace(path: string | undefined, ctx: ToolContext, { worker }: Desk): Promise<void> {
-  if (path === undefined) return;
+/**
+ * A card's worker writes in its folder: where the conversation may not write, neither may a card that it makes. Nor in a folder that
+ * commands could exchange for a link before the worker starts. Answers where the path leads.
+ */
+async function checkedPlace(
+  given: string | undefined,
+  ctx: ToolContext,
+  { worker }: Desk,
+): Promise<string | undefined> {
+  if (!given?.startsWith("/")) return given; // refused where the card is created
+  const path = await realPlace(given);
   const { confinement } = ctx.environment;
-  const isReachable = confinement ? confinement.allowsWrite(path) : worker === null || path === worker.workspace;
-  if (isReachable) return;
+  const isOwn = worker?.workspace && path === (await realPlace(worker.workspace));
+  const isReachable = confinement
+    ? confinement.allowsWrite(path) && confinement.holdsStill(join(path, "x"))
+    : worker === null || isOwn;
+  if (isReachable) return path;
   const answer = await ctx.guard.decideOutsideWrite?.(path, ctx.signal);
   if (answer && !answer.approved)
-    throw new BoardError(`the workspace ${path} lies outside of yours. ${answer.message}`);
+    throw new BoardError(`the workspace ${path} is not the folder that you work in. ${answer.message}`);
+  return path;
 }

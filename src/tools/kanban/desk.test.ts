@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, symlinkSync, writeFil
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { dispatch } from "../../../test/support/dispatch.ts";
 import { recordingLog, toolContext } from "../../../test/support/tool-context.ts";
@@ -425,9 +425,32 @@ test("a worker gives no folder away that it may not write itself", async () => {
       { title: "x", assignee: "painter", workspace_kind: "dir", workspace_path: path },
       { guard },
     );
-  assert.match((await create("/home/me/secret-project")).error, /lies outside of yours\. BLOCKED: nobody can be asked/);
+  assert.match(
+    (await create("/home/me/secret-project")).error,
+    /is not the folder that you work in\. BLOCKED: nobody can be asked/,
+  );
   assert.equal((await create(d.workspace)).workspace_path, d.workspace);
   assert.deepEqual(asked, ["/home/me/secret-project"]);
+  // By another way to the same place, and by a link of its own making.
+  assert.match((await create(join(d.workspace, "..", "x"))).error, /is not the folder that you work in/);
+  symlinkSync("/etc", join(d.workspace, "link"));
+  assert.match((await create(join(d.workspace, "link"))).error, /the workspace \/etc is not the folder/);
+  // Commands of a sandbox may write there, and could exchange it before the worker starts.
+  const confinement = {
+    ...{
+      allowsWrite: (path: string) => path.startsWith(d.workspace),
+      holdsStill: (path: string) => dirname(path) === d.workspace,
+    },
+  };
+  const inSandbox = { ...toolContext().environment, confinement } as ToolContext["environment"]; // what is asked of it
+  const boxed = (path: string) =>
+    d.call(
+      "kanban_create",
+      { title: "x", assignee: "painter", workspace_path: path },
+      { guard, environment: inSandbox },
+    );
+  assert.equal((await boxed(d.workspace)).workspace_path, d.workspace);
+  assert.match((await boxed(join(d.workspace, "sub"))).error, /is not the folder that you work in/);
 });
 
 test("files go with a card under safe names of their own, and their folder is theirs alone", async () => {
