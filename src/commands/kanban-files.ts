@@ -1,10 +1,12 @@
 // The commands of `hermes kanban` about what comes of a card: its completion, its files, what the next worker reads of it.
+import { hostname } from "node:os";
 import { resolve } from "node:path";
 import type { Command } from "commander";
 import { attach, attachmentsOf, keepCopy, removeAttachment } from "../kanban/attachments.ts";
 import { BoardError, cardOf, edit } from "../kanban/cards.ts";
 import { cleanUp, completeCard, maskedReport, type Report } from "../kanban/completion.ts";
 import { contextText } from "../kanban/context-text.ts";
+import { type Running, workerNow } from "../kanban/runs.ts";
 import type { BoardFile } from "../kanban/schema.ts";
 import { messageOf } from "../kit/errors.ts";
 import { isRecord, parseJson } from "../kit/json.ts";
@@ -20,6 +22,10 @@ interface Files {
   onPlace<T>(work: (open: OpenBoard) => Promise<T> | T): Promise<T>;
   author(): string;
   readonly world: KanbanWorld;
+  /** The attempt that whoever types works in; undefined: a person types. */
+  runOf(id: string): number | undefined;
+  /** False: whoever worked on the card is still there. */
+  stopFormer(board: BoardFile, id: string, worker: Running): Promise<boolean>;
 }
 
 interface ReportFlags {
@@ -28,7 +34,7 @@ interface ReportFlags {
   readonly metadata?: string;
 }
 
-export function defineFiles(command: Command, { onPlace, author, world }: Files): void {
+export function defineFiles(command: Command, { onPlace, author, world, runOf, stopFormer }: Files): void {
   const out: KanbanWorld["out"] = (...said) => world.out(...said);
   const redact = (text: string) => world.home.redact(text);
   command
@@ -45,9 +51,10 @@ export function defineFiles(command: Command, { onPlace, author, world }: Files)
       await onPlace(async ({ board, place }) => {
         for (const id of ids)
           try {
-            await completeCard(board, id, report, { place, by: author(), redact });
-            await cleanUp(board, place, id);
+            const worker = workerNow(board.db, id, hostname());
+            await completeCard(board, id, { ...report, run: runOf(id) }, { place, by: author(), redact });
             out(`✓ ${id} is done\n`);
+            if (worker === null || (await stopFormer(board, id, worker))) await cleanUp(board, place, id);
           } catch (error) {
             if (!(error instanceof BoardError)) throw error;
             world.err(`✗ ${messageOf(error)}\n`);

@@ -1,7 +1,7 @@
 // The commands of `hermes kanban` that only read.
 import { type Command, Option } from "commander";
 import { cardOf, listCards, runsOf } from "../kanban/cards.ts";
-import type { BoardFile } from "../kanban/schema.ts";
+import { type BoardFile, STATUSES } from "../kanban/schema.ts";
 import { assigneeRows, cardJson, cardLine, cardText, runJson, runLine } from "../kanban/show.ts";
 import type { KanbanWorld } from "./kanban.ts";
 
@@ -38,7 +38,7 @@ export function defineLooks(command: Command, { onBoard, world }: Looking): void
     .description("list the cards")
     .option("--mine", "only those of this profile")
     .option("--assignee <PROFILE>", "only those of this profile")
-    .option("--status <STATUS>", "only those in this state")
+    .addOption(new Option("--status <STATUS>", "only those in this state").choices([...STATUSES]))
     .option("--tenant <NAME>", "only those of this tenant")
     .option("--session <ID>", "only those that this conversation made")
     .option("--archived", "also archived ones")

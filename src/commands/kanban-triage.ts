@@ -5,6 +5,7 @@ import { type Command, InvalidArgumentError, Option } from "commander";
 import { profileExists } from "../home/profiles.ts";
 import type { Boards } from "../kanban/boards.ts";
 import { BoardError, cardOf, forgetEvents, listCards, setModel } from "../kanban/cards.ts";
+import { oneLine } from "../kanban/context-text.ts";
 import { diagnose, SEVERITIES, type Severity } from "../kanban/diagnostics.ts";
 import type { BoardFile } from "../kanban/schema.ts";
 import { subscribe, subscriptionsOf, type ToldChat, unsubscribe } from "../kanban/subscriptions.ts";
@@ -63,7 +64,7 @@ export function defineTriage(command: Command, triaging: Triaging): void {
                 out(`✓ ${id} ${status}${children.length > 0 ? `, split into ${children.join(", ")}` : ""}\n`);
             } catch (error) {
               results.push({ id, error: messageOf(error) });
-              if (!flags.json) world.err(`✗ ${id}: ${messageOf(error)}\n`);
+              if (!flags.json) world.err(`✗ ${named(id, messageOf(error))}\n`);
               world.failed();
             }
           if (!flags.json && chosen.length === 0) out("No card is in triage.\n");
@@ -113,7 +114,10 @@ export function defineTriage(command: Command, triaging: Triaging): void {
       if (flags.json) return data(found);
       if (found.length === 0) return out("✓ Nothing looks wrong.\n");
       for (const { severity, task_id: id, title, message, actions } of found) {
-        out(`${severity === "warning" ? "⚠" : "✗"} ${severity}  ${id}  ${title}\n  ${message}\n`, { asIs: true });
+        out(
+          `${severity === "warning" ? "⚠" : "✗"} ${severity}  ${id}  ${oneLine(title)}\n  ${oneLine(message, 500)}\n`,
+          { asIs: true },
+        );
         for (const action of actions) out(`    ${action}\n`, { asIs: true });
       }
     });
@@ -143,6 +147,8 @@ export function defineTriage(command: Command, triaging: Triaging): void {
       out(`✓ Removed ${plural(events, "event")} and ${plural(logs, "log")}\n`);
     });
 }
+
+const named = (id: string, problem: string) => (problem.includes(id) ? problem : `${id}: ${problem}`);
 
 interface SwarmFlags {
   readonly worker: readonly { readonly profile: string; readonly title: string }[];

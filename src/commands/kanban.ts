@@ -17,7 +17,8 @@ import {
   unblock,
   withReason,
 } from "../kanban/moves.ts";
-import { type WorkerIdentity, workerNow } from "../kanban/runs.ts";
+import { heartbeatOf, refusalFor, workerOf } from "../kanban/own-card.ts";
+import { type Running, workerNow } from "../kanban/runs.ts";
 import type { BlockKind, BoardFile, Change } from "../kanban/schema.ts";
 import { cardJson } from "../kanban/show.ts";
 import { subscribe, type ToldChat } from "../kanban/subscriptions.ts";
@@ -94,6 +95,9 @@ export function defineKanban(command: Command, world: KanbanWorld): void {
   const out: KanbanWorld["out"] = (...said) => world.out(...said);
   const boards = lazy(() => new Boards(world.home, world.clock));
   const json = (child: Command) => child.option("--json", "machine-readable");
+  const own = () => workerOf(world.home.env);
+  /** In a worker's shell: its attempt; one that is over changes nothing any more. */
+  const runOf = (id: string) => (own()?.task === id ? (own()?.run ?? undefined) : undefined);
   const author = () =>
     world.conversation?.author ??
     world.home.env("HERMES_PROFILE") ??
@@ -142,17 +146,22 @@ export function defineKanban(command: Command, world: KanbanWorld): void {
         }
     });
   }
-  /** Whoever took a card out of the hands of its worker; a worker that does so itself ends by itself. */
-  async function stopFormer(board: BoardFile, id: string, worker: WorkerIdentity & { readonly run: number }) {
-    if (cardOf(board.db, id).current_run_id === worker.run || world.home.env("HERMES_KANBAN_TASK") === id) return;
+  /** Whoever took a card out of the hands of its worker; a worker that does so itself ends by itself. False: it is there still. */
+  async function stopFormer(board: BoardFile, id: string, worker: Running): Promise<boolean> {
+    if (cardOf(board.db, id).current_run_id === worker.run || own()?.task === id) return false;
     const isGone = await new Workers(world.clock).stop(worker, id);
     if (!isGone) world.err(`⚠ The worker of ${id} (process ${worker.pid}) does not end.\n`);
+    return isGone;
   }
   const data = (value: unknown) => out(`${JSON.stringify(value, null, 2)}\n`, { asIs: true });
 
   command
     .description("a board of cards that profiles of the agent, and people, work off together")
-    .option("--board <SLUG>", "another board than the active one");
+    .option("--board <SLUG>", "another board than the active one")
+    .hook("preAction", (_, action) => {
+      const refusal = refusalFor(typedCommand(action), world.home.env);
+      if (refusal !== null) throw new BoardError(refusal);
+    });
   defineBoards(command.command("boards").description("list, create, switch and remove boards"), boards, world);
 
   command
@@ -218,7 +227,7 @@ export function defineKanban(command: Command, world: KanbanWorld): void {
     ...{ boards, slug, onBoard, world, author, whole },
     checkAssignee: (name) => checkAssignee(name, false, world.home),
   });
-  defineFiles(command, { onPlace, author, world });
+  defineFiles(command, { onPlace, author, world, runOf, stopFormer });
 
   command
     .command("assign")
@@ -276,7 +285,11 @@ export function defineKanban(command: Command, world: KanbanWorld): void {
     .argument("<id>", "the card")
     .option("--note <TEXT>", "what is being done")
     .action((id: string, { note }: { readonly note?: string }) =>
-      each([id], "goes on", (change) => heartbeat(change, id, note)),
+      each([id], "goes on", (change) => {
+        const worker = own();
+        if (worker?.task === id) heartbeatOf(change, worker, note);
+        else heartbeat(change, id, note);
+      }),
     );
   command
     .command("comment")
@@ -315,7 +328,7 @@ export function defineKanban(command: Command, world: KanbanWorld): void {
       ) => {
         const reason = reasonOf(words, world.home);
         await each([id, ...(flags.ids ?? [])], "is put aside", (change, one) => {
-          block(change, one, { reason, kind: flags.kind });
+          block(change, one, { reason, kind: flags.kind, run: runOf(one) });
           withReason(change, one, { author: author(), reason });
         });
       },
@@ -383,6 +396,19 @@ export function defineKanban(command: Command, world: KanbanWorld): void {
         if (problems.length > 0) world.failed();
       }),
     );
+}
+
+function typedCommand(action: Command) {
+  const { ids, author, createdBy } = action.opts<{ ids?: readonly string[]; author?: string; createdBy?: string }>();
+  const { board } = action.parent?.opts<{ board?: string }>() ?? {};
+  const [first, ...more] = action.args;
+  // The words of a comment or a reason name no card.
+  const isList = action.registeredArguments[0]?.variadic === true;
+  const typed = [first, ...(isList ? more : []), ...(ids ?? [])];
+  return {
+    ...{ name: action.name(), isOfBoards: action.parent?.name() === "boards", board },
+    ...{ cards: typed.filter((id) => id !== undefined), namesAuthor: (author ?? createdBy) !== undefined },
+  };
 }
 
 /** Undoes a change. */

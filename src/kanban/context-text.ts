@@ -22,7 +22,7 @@ interface ContextText {
 }
 
 /** One line of plain characters: a name or a title cannot hold a frame. */
-function oneLine(text: string | null, most: number = MOST.line): string {
+export function oneLine(text: string | null, most: number = MOST.line): string {
   const line = (text ?? "").replace(/[\p{C}\p{Z}]+/gu, " ").trim();
   return line.length > most ? `${headUnits(line, most)}…` : line;
 }

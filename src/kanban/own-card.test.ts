@@ -10,7 +10,16 @@ import { systemClock } from "../kit/clock.ts";
 import { cardOf, comment, createCard, link } from "./cards.ts";
 import { contextText } from "./context-text.ts";
 import { claim, complete, reclaim } from "./moves.ts";
-import { commentsAfter, isOpenFor, keepClaim, newestComment, requireOwn, type Worker, workerOf } from "./own-card.ts";
+import {
+  commentsAfter,
+  isOpenFor,
+  keepClaim,
+  newestComment,
+  refusalFor,
+  requireOwn,
+  type Worker,
+  workerOf,
+} from "./own-card.ts";
 import { BoardFile } from "./schema.ts";
 
 const variables: readonly (readonly [what: string, given: Record<string, string>, expected: Partial<Worker> | null])[] =
@@ -39,6 +48,40 @@ for (const [what, given, expected] of variables)
     const worker = workerOf((name) => given[name.replace("HERMES_KANBAN_", "")]);
     if (expected === null) assert.equal(worker, null);
     else assert.deepEqual({ ...worker, ...expected }, worker);
+  });
+
+const typed: readonly (readonly [line: string, variables: Record<string, string>, refusal: RegExp | null])[] = [
+  ["complete t_2", {}, null],
+  ["show t_2", { TASK: "t_1" }, null],
+  ["log t_2", { DELEGATED: "1" }, null],
+  ["complete t_1", { TASK: "t_1" }, null],
+  ["complete t_1", { TASK: "t_1", BOARD: "side" }, null],
+  ["create x", { TASK: "t_1" }, null],
+  ["comment t_2", { TASK: "t_1" }, null],
+  ["comment t_2", { DELEGATED: "1" }, /only the worker of a card/],
+  ["comment t_1", { TASK: "t_1", DELEGATED: "1" }, /only the worker of a card/],
+  ["complete t_1 t_2", { TASK: "t_1" }, /may complete no other card/],
+  ["block t_2", { TASK: "t_1" }, /may block no other card/],
+  ["complete t_1 --board side", { TASK: "t_1" }, /may complete no other card/],
+  ["complete t_1 --board side", { TASK: "t_1", BOARD: "side" }, null],
+  ["comment t_2 --author", { TASK: "t_1" }, /who writes is its profile/],
+  ["create x --author", { TASK: "t_1" }, /who writes is its profile/],
+  ...["archive", "unlink", "set-model", "specify", "swarm", "attach-rm", "notify-subscribe", "dispatch", "init"].map(
+    (name) => [`${name} t_1`, { TASK: "t_1" }, /is for people/] as const,
+  ),
+  ["boards create x", { TASK: "t_1" }, /is for people/],
+];
+for (const [line, variables, refusal] of typed)
+  test(`typed in a shell with ${JSON.stringify(variables)}: ${line}: ${refusal === null ? "goes on" : "refused"}`, () => {
+    const words = line.split(" ");
+    const isOfBoards = words[0] === "boards";
+    const [name = "", ...more] = isOfBoards ? words.slice(1) : words;
+    const board = words.includes("--board") ? words.at(-1) : undefined;
+    const cards = more.filter((one) => one.startsWith("t_"));
+    const command = { name, isOfBoards, cards, board, namesAuthor: words.includes("--author") };
+    const said = refusalFor(command, (variable) => variables[variable.replace("HERMES_KANBAN_", "")]);
+    if (refusal === null) assert.equal(said, null);
+    else assert.match(said ?? "nothing", refusal);
   });
 
 async function board() {

@@ -58,6 +58,45 @@ export function requireOwn(worker: Worker | null, id: string, isOwn: boolean, ve
   );
 }
 
+const READS = new Set(
+  "list show runs stats assignees attachments context tail watch log diagnostics notify-list".split(" "),
+);
+const OF_OWN_CARD = new Set(["complete", "block", "unblock", "heartbeat"]);
+const OF_ANY_CARD = new Set(["create", "comment", "link", "attach"]);
+
+/** One command, as it was typed. */
+interface TypedCommand {
+  readonly name: string;
+  /** One about boards as a whole. */
+  readonly isOfBoards: boolean;
+  /** The cards it is about. */
+  readonly cards: readonly string[];
+  /** Absent: the one that the variables name. */
+  readonly board: string | undefined;
+  /** It says itself who speaks. */
+  readonly namesAuthor: boolean;
+}
+
+/** In a shell of a worker, or of who works for it, the commands may no more than its tools. Null: go on. */
+export function refusalFor(
+  { name, isOfBoards, cards, board, namesAuthor }: TypedCommand,
+  env: (name: string) => string | undefined,
+): string | null {
+  if (READS.has(name)) return null;
+  if (env("HERMES_KANBAN_DELEGATED")?.trim())
+    return "only the worker of a card changes the board, not who works for it. Report to it instead.";
+  const worker = workerOf(env);
+  if (worker === null) return null;
+  const shell = `this is the shell of the worker of ${worker.task}`;
+  if (isOfBoards || !(OF_OWN_CARD.has(name) || OF_ANY_CARD.has(name)))
+    return `${shell}: "hermes kanban ${name}" is for people.`;
+  if (namesAuthor) return `${shell}: who writes is ${env("HERMES_PROFILE")?.trim() || "its profile"}, and nobody else.`;
+  const isOwn = (board ?? worker.board) === worker.board && cards.every((id) => id === worker.task);
+  if (OF_OWN_CARD.has(name) && !isOwn)
+    return `${shell}: it may ${name} no other card. Comment there, or create a card.`;
+  return null;
+}
+
 /** A sign of life of the worker: its claim is good for another while. False: the card is no longer its own. */
 export function keepClaim(change: Change, worker: Worker): boolean {
   const { db, now } = change;

@@ -9,16 +9,11 @@ import { type Connection, connect, settleJournal } from "../sessions/connection.
 import { StoreError } from "../sessions/store.ts";
 import { transaction, waitWhileBusy } from "../sessions/write-queue.ts";
 
-export type CardStatus =
-  | "triage"
-  | "todo"
-  | "scheduled"
-  | "ready"
-  | "running"
-  | "blocked"
-  | "review"
-  | "done"
-  | "archived";
+export const STATUSES = [
+  ...(["triage", "todo", "scheduled", "ready"] as const),
+  ...(["running", "blocked", "review", "done", "archived"] as const),
+] as const;
+export type CardStatus = (typeof STATUSES)[number];
 
 export type BlockKind = "needs_input" | "capability" | "transient" | "dependency";
 

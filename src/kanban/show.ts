@@ -5,6 +5,7 @@ import { parseJson } from "../kit/json.ts";
 import type { Connection } from "../sessions/connection.ts";
 import type { BoardFacts, Boards } from "./boards.ts";
 import { cardOf, childrenOf, commentsOf, eventsOf, listCards, parentsOf, runsOf } from "./cards.ts";
+import { oneLine } from "./context-text.ts";
 import type { Card, CardEvent, CardRun } from "./schema.ts";
 
 const parsed = (json: string | null) => (json === null ? null : (parseJson(json) ?? json));
@@ -26,21 +27,25 @@ const SIGNS: Readonly<Record<Card["status"], string>> = {
   archived: "–",
 };
 
+const MOST_TITLE = 500;
+/** What others wrote is one line, or lines that begin further in than ours: none of it looks like a card or a comment of its own. */
+const inside = (text: string) => text.replace(/\r\n|[\n\r\v\f\x85\u2028\u2029]/g, "\n    ");
+
 export function cardLine(card: Card, now: number): string {
   const { id, status, title, assignee, priority, created_at } = card;
   const facts = [
-    assignee === null ? "nobody" : `@${assignee}`,
+    assignee === null ? "nobody" : `@${oneLine(assignee)}`,
     ...(priority === 0 ? [] : [`priority ${priority}`]),
     relativeTime(created_at, now),
   ];
-  return `${SIGNS[status]} ${id}  ${status.padEnd(9)}  ${title}  (${facts.join(", ")})`;
+  return `${SIGNS[status]} ${id}  ${status.padEnd(9)}  ${oneLine(title, MOST_TITLE)}  (${facts.join(", ")})`;
 }
 
 export function runLine(run: CardRun, now: number): string {
   const { id, profile, outcome, started_at, ended_at, summary, error } = run;
   const took = ended_at === null ? "" : `, ${ended_at - started_at} s`;
   const came = [summary, error].filter((text) => text !== null).join(" · ");
-  return `run ${id}  ${outcome ?? "running"}  ${profile ?? "by hand"}  ${relativeTime(started_at, now)}${took}${came === "" ? "" : `\n  ${came}`}`;
+  return `run ${id}  ${outcome ?? "running"}  ${oneLine(profile) || "by hand"}  ${relativeTime(started_at, now)}${took}${came === "" ? "" : `\n  ${inside(came)}`}`;
 }
 
 /** Which attempts are shown: those whose status or outcome is this one. */
@@ -78,12 +83,14 @@ export function cardText(db: Connection, id: string, now: number, { stateType, s
     ],
   ];
   const text = [
-    `${card.id}  ${card.title}`,
-    ...facts.flatMap(([name, value]) => (value === null ? [] : [`  ${name.padEnd(10)} ${value}`])),
-    ...(card.body === null ? [] : ["", card.body]),
-    ...(card.result === null ? [] : ["", "Result:", card.result]),
+    `${card.id}  ${oneLine(card.title, MOST_TITLE)}`,
+    ...facts.flatMap(([name, value]) => (value === null ? [] : [`  ${name.padEnd(10)} ${oneLine(String(value))}`])),
+    ...(card.body === null ? [] : ["", `    ${inside(card.body)}`]),
+    ...(card.result === null ? [] : ["", "Result:", `    ${inside(card.result)}`]),
     ...(comments.length === 0 ? [] : ["", "Comments:"]),
-    ...comments.map(({ author, body, created_at }) => `  ${author}, ${relativeTime(created_at, now)}: ${body}`),
+    ...comments.map(
+      ({ author, body, created_at }) => `  ${oneLine(author)}, ${relativeTime(created_at, now)}: ${inside(body)}`,
+    ),
     ...(runs.length === 0 ? [] : ["", "Attempts:"]),
     ...runs.map((run) => `  ${runLine(run, now).replaceAll("\n", "\n  ")}`),
     "",

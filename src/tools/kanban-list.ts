@@ -1,6 +1,7 @@
 // The cards of a board in short.
 import { z } from "zod";
 import { BoardError, listCards, parentsOf } from "../kanban/cards.ts";
+import { STATUSES } from "../kanban/schema.ts";
 import { atDesk } from "./kanban/desk.ts";
 import { register } from "./toolset/registry.ts";
 
@@ -9,9 +10,7 @@ const MOST = 200;
 
 const parameters = z.object({
   assignee: z.string().optional(),
-  status: z
-    .enum(["triage", "todo", "scheduled", "ready", "running", "blocked", "review", "done", "archived"])
-    .optional(),
+  status: z.enum(STATUSES).optional(),
   tenant: z.string().optional(),
   include_archived: z.boolean().optional(),
   limit: z.int().optional().describe("1 to 200, default 50"),

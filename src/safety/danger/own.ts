@@ -36,15 +36,24 @@ function changesSettings([verb = "", key = ""]: readonly string[]): boolean {
 }
 
 /** Another home has other settings, which anybody may have written. */
-const OWN_SWITCHES = /^HERMES_(?:YOLO_MODE|ACCEPT_HOOKS|REDACT_SECRETS|HOME)$/;
+const OWN_SWITCHES = /^HERMES_(?:YOLO_MODE|ACCEPT_HOOKS|REDACT_SECRETS|HOME|KANBAN_(?:TASK|RUN_ID|DELEGATED))$/;
+/** They hold the worker of a card to it; without them it would be taken for a person. */
+const OWN_CARD = /^HERMES_KANBAN_(?:TASK|RUN_ID|DELEGATED)$/;
+/** Options of `env` that take variables away. */
+const TAKES_AWAY = /^-(?:$|[a-z]*[iu])|^--(?:i|u)/;
 
 function liftsLimits(invocation: Invocation): boolean {
   // Exported, a switch stays for every later command of the shell.
   if (/^(?:export|declare|typeset)$/.test(invocation.program))
     return invocation.args.some(({ text }) => OWN_SWITCHES.test(text.split("=", 1)[0] ?? ""));
+  if (invocation.program === "unset") return invocation.args.some(({ text }) => OWN_CARD.test(text));
   const options = hermesOptions(invocation);
   if (!options) return false;
   const [noun = "", ...rest] = options.operands;
+  const isBare = invocation.via.some(
+    ({ program, args }) => program === "env" && args.some((one) => TAKES_AWAY.test(one)),
+  );
+  if (noun === "kanban" && isBare) return true;
   if (hasLong(options, "yolo") || hasLong(options, "accept-hooks")) return true;
   if (invocation.assignments.some(({ name }) => OWN_SWITCHES.test(name))) return true;
   if (noun === "config") return changesSettings(rest);
