@@ -161,7 +161,9 @@ test("in words: marks, a line on how to fix each, and what to do next", async (t
   assert.equal(code, 0);
   assert.match(out, /^Model\n {2}⚠ no provider configured; .*\n {6}→ connect a real one: hermes setup$/m);
   assert.match(out, /^Tools\n {2}✓ \d+ of \d+ tools can be used$/m);
-  assert.deepEqual(out.match(/.*: not available in the terminal$/gm), ["  ✓ send_message: not available in the terminal"]);
+  assert.deepEqual(out.match(/.*: not available in the terminal$/gm), [
+    "  ✓ send_message: not available in the terminal",
+  ]);
   assert.match(out, /without their own key: .*image_generate \(OPENAI_API_KEY\)/);
   assert.match(out, /\nNothing is broken; \d+ warnings?\.\n$/);
 });
