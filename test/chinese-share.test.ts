@@ -46,7 +46,7 @@ test("every kind of danger that a question names has its Chinese words", async (
   const names = /^(?:SQL DROP|SQL TRUNCATE|find -delete)$/; // the command itself
   const missing = RULES.map(({ rule }) => rule.key).filter((key) => dangerWords(key) === key && !names.test(key));
   assert.deepEqual(missing, []);
-  assert.equal(dangerWords("recursive delete + outside sandbox: rm"), "递归删除 + 沙盒外：rm");
+  assert.equal(dangerWords("recursive delete + outside sandbox: rm"), "递归删除 + 沙箱外：rm");
   await useLanguage("en");
 });
 

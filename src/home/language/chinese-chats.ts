@@ -4,8 +4,8 @@ import type { Catalogue } from "./words.ts";
 const COMMANDS = {
   "this command works in chats only": "此命令只能在聊天中使用",
   "say hello": "打个招呼",
-  "approve what the agent asked for": "批准代理请求的操作",
-  "refuse what the agent asked for, with a reason": "拒绝代理请求的操作，可附理由",
+  "approve what the agent asked for": "批准智能体请求的操作",
+  "refuse what the agent asked for, with a reason": "拒绝智能体请求的操作，可附理由",
   "show who you are here and what you may do": "显示你在这里的身份和权限",
   "make this chat the home channel": "将此聊天设为主频道",
   "restart the gateway when running turns are done": "正在运行的轮次完成后重启网关",
@@ -24,7 +24,7 @@ const COMMANDS = {
   "Denied ({count}).": "已拒绝（{count} 项）。",
   "/approve takes session or always, and all: /approve session":
     "/approve 只接受 session 或 always，以及 all：/approve session",
-  "You are at the terminal of profile {name}: you may do everything.": "你在配置 {name} 的终端前：可以做任何操作。",
+  "You are at the terminal of profile {name}: you may do everything.": "你在配置档 {name} 的终端前：可以做任何操作。",
   "/platform takes list, pause NAME or resume NAME.": "/platform 只接受 list、pause NAME 或 resume NAME。",
   "/commands takes a page from 1 to {count}.": "/commands 接受 1 到 {count} 的页码。",
   "/commands {page} shows more.": "/commands {page} 显示更多。",
@@ -46,7 +46,7 @@ const COMMANDS = {
 const NOTICES = {
   "Stopping to read your new message.": "停下来阅读你的新消息。",
   "Got it. I will answer when this turn is done.": "收到。本轮完成后回答。",
-  "Got it. Sub-agents are working; I will answer when this turn is done.": "收到。子代理正在工作；本轮完成后回答。",
+  "Got it. Sub-agents are working; I will answer when this turn is done.": "收到。子智能体正在工作；本轮完成后回答。",
   "Queued. It gets a turn of its own when this one is done.": "已排队。本轮完成后会单独处理。",
   "Got it. I will take it into account.": "收到。我会考虑这一点。",
   "I am about to restart. Your message is saved and will be answered afterwards.":
@@ -140,9 +140,9 @@ const COMMAND_LINE = {
   '{user} is not approved on {platform}. "{command}" shows who is.':
     "{user} 未在 {platform} 上获准。“{command}” 显示谁已获准。",
   "✓ {name} may talk to the agent on {platform} and is notified.":
-    "✓ {name} 可以在 {platform} 上与代理对话，已通知对方。",
-  "✓ {name} may talk to the agent on {platform}.": "✓ {name} 可以在 {platform} 上与代理对话。",
-  "✓ {name} may no longer talk to the agent on {platform}.": "✓ {name} 不能再在 {platform} 上与代理对话。",
+    "✓ {name} 可以在 {platform} 上与智能体对话，已通知对方。",
+  "✓ {name} may talk to the agent on {platform}.": "✓ {name} 可以在 {platform} 上与智能体对话。",
+  "✓ {name} may no longer talk to the agent on {platform}.": "✓ {name} 不能再在 {platform} 上与智能体对话。",
   "hermes send needs a target: -t PLATFORM or -t PLATFORM:CHAT_ID.":
     "hermes send 需要目标：-t PLATFORM 或 -t PLATFORM:CHAT_ID。",
   "Queued for {target}; the gateway sends it as soon as it can.": "已为 {target} 排队；网关会尽快发送。",
@@ -155,9 +155,9 @@ const WEBHOOKS = {
   "port {port} on {host} is taken; choose another with {setting}":
     "{host} 的端口 {port} 已被占用；请用 {setting} 换一个",
   "cannot listen on {address} ({setting}): {why}": "无法监听 {address}（{setting}）：{why}",
-  "serve the agent over an OpenAI-compatible HTTP API": "通过兼容 OpenAI 的 HTTP API 提供 agent",
+  "serve the agent over an OpenAI-compatible HTTP API": "通过兼容 OpenAI 的 HTTP API 提供智能体",
   "serve the agent over an OpenAI-compatible HTTP API until Ctrl+C, without a gateway":
-    "通过兼容 OpenAI 的 HTTP API 提供 agent，直到按 Ctrl+C，不需要网关",
+    "通过兼容 OpenAI 的 HTTP API 提供智能体，直到按 Ctrl+C，不需要网关",
   "address to listen on (API_SERVER_HOST, 127.0.0.1)": "监听的地址（API_SERVER_HOST，127.0.0.1）",
   "port to listen on; 0 = any free one (API_SERVER_PORT, 8642)":
     "监听的端口；0 = 任意空闲端口（API_SERVER_PORT，8642）",

@@ -81,8 +81,8 @@ const SETUP = {
 } as const;
 
 const SCREEN = {
-  sandboxed: "沙盒中",
-  "sandboxed, look only": "沙盒中，仅查看",
+  sandboxed: "沙箱中",
+  "sandboxed, look only": "沙箱中，仅查看",
   "cancelled by the user": "已由用户取消",
   "stopped by the user": "已由用户停止",
   "your own": "自定义",
@@ -94,12 +94,12 @@ const SCREEN = {
   "Look at images": "查看图片",
   "Make images": "生成图片",
   Speak: "朗读",
-  "Skills the agent uses and writes": "代理使用和编写的技能",
+  "Skills the agent uses and writes": "智能体使用和编写的技能",
   "Task list": "任务列表",
   "Notes that outlive a session": "跨对话保留的笔记",
   "Search of past conversations": "搜索过去的对话",
   "Questions to the user": "向用户提问",
-  "Sub-agents": "子代理",
+  "Sub-agents": "子智能体",
   "Messages to chats": "向聊天发送消息",
 } as const;
 

@@ -10,7 +10,7 @@ const HELP = {
   "schedule a job": "安排一个任务",
   'when: "every weekday at 9", "in 20 minutes", "every 2h", "0 9 * * 1-5", 每天早上8点':
     "时间：每天早上8点、工作日8:30、20分钟后、“every 2h”、“0 9 * * 1-5”",
-  "what the agent is to do": "要代理做的事",
+  "what the agent is to do": "要智能体做的事",
   "change a job; an empty text clears a field": "修改任务；空文本清除该字段",
   "another schedule": "新的计划",
   "another prompt": "新的提示",
@@ -89,7 +89,7 @@ const ANSWERS = {
     "没有任务“{name}”。hermes cron list --all 可列出任务。",
   'A job needs a schedule, such as "every weekday at 9".': "任务需要计划，例如“每天早上8点”。",
   "A job needs a prompt, a skill or a script: it would have nothing to do.": "任务需要提示、技能或脚本：否则无事可做。",
-  "A job without an agent needs a script.": "不使用代理的任务需要脚本。",
+  "A job without an agent needs a script.": "不使用智能体的任务需要脚本。",
   "schedule a job, list and change jobs": "安排任务，列出和修改任务",
 } as const;
 

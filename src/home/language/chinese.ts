@@ -72,7 +72,7 @@ const SCREEN = {
   "Started a new conversation.": "开始新的对话。",
   "Started a new conversation: {title}.": "开始新的对话：{title}。",
   "Sub-agents are running: your message is sent when the turn ends. /stop stops them.":
-    "子代理正在工作：你的消息将在本轮结束后发送。/stop 可终止它们。",
+    "子智能体正在工作：你的消息将在本轮结束后发送。/stop 可终止它们。",
   "The conversation is still opening; try again in a moment.": "对话尚未打开，请稍后再试。",
   "Goodbye.": "再见。",
   "Resume this conversation with:": "用以下命令继续本次对话：",
@@ -85,7 +85,7 @@ const SCREEN = {
   "resumed {title}, {count} messages": "已恢复 {title}，{count} 条消息",
   "... {count} earlier exchanges": "... 更早的 {count} 轮对话",
   "Enter while the agent works stops it and sends the new message. /busy queue waits for the turn to end, /busy steer adds the message to the running turn.":
-    "代理工作时按 Enter 会停止它并发送新消息。/busy queue 等它做完，/busy steer 边做边告诉它。",
+    "智能体工作时按 Enter 会停止它并发送新消息。/busy queue 等它做完，/busy steer 边做边告诉它。",
   "Each of these lines is a tool call. /verbose shows more or fewer of them.":
     "这些行显示正在使用的工具。/verbose 可调整显示多少。",
   "No tool calls to show yet.": "还没有可显示的工具调用。",
@@ -113,15 +113,15 @@ const SCREEN = {
 
 const APPROVALS = {
   "Dangerous command: {what}": "危险命令：{what}",
-  "Run this command outside the sandbox?": "让此命令离开沙盒运行？",
-  "Write outside the sandbox?": "在沙盒外写入？",
+  "Run this command outside the sandbox?": "让此命令离开沙箱运行？",
+  "Write outside the sandbox?": "在沙箱外写入？",
   "Run it?": "运行吗？",
-  "Run it outside?": "在沙盒外运行吗？",
+  "Run it outside?": "在沙箱外运行吗？",
   "Write it?": "写入吗？",
   "Open it?": "打开吗？",
   "Save it?": "保存吗？",
   "Run it once": "运行一次",
-  "Run it outside once": "在沙盒外运行一次",
+  "Run it outside once": "在沙箱外运行一次",
   "Write it once": "写入一次",
   "Open it once": "打开一次",
   "Save it once": "保存一次",
@@ -133,8 +133,8 @@ const APPROVALS = {
   'all "{kind}" actions': "所有“{kind}”类操作",
   "Always allow": "始终允许",
   "saved in {place}": "保存在 {place}",
-  "No, and tell the agent why ...": "否，并告诉代理原因 ...",
-  "✎ Tell the agent why, or what to do instead": "✎ 告诉代理原因，或应该怎么做",
+  "No, and tell the agent why ...": "否，并告诉智能体原因 ...",
+  "✎ Tell the agent why, or what to do instead": "✎ 告诉智能体原因，或应该怎么做",
   "Yes, once": "是，仅此一次",
   "Yes, and don't ask again": "是，不再询问",
   "No, cancel": "否，取消",
@@ -165,7 +165,7 @@ const COMMANDS = {
   "branch: continue in a copy of this conversation": "在本次对话的副本中继续",
   "fork from one of your messages": "选择你的一条消息，在副本中改说别的",
   "queue a message for after this turn; without one, edit the queue": "在当前轮次之后发送消息；不带内容则编辑队列",
-  "send a message into the running turn": "不打断代理，告诉它一些事",
+  "send a message into the running turn": "不打断智能体，告诉它一些事",
   "stop the running turn and the background processes": "停止当前轮次和后台进程",
   "resend the last message": "重新发送上一条消息",
   "undo the last messages and their answers": "撤回最近的消息及其回答",
@@ -173,7 +173,7 @@ const COMMANDS = {
   "attach a picture to your next message": "给下一条消息附上图片",
   "attach the picture on the clipboard, or paste its text": "附上剪贴板中的图片，或粘贴其文本",
   "run a prompt in the background": "在后台运行一个提示",
-  "show and stop sub-agents, background prompts and processes": "查看和停止正在运行的：子代理、后台提示、进程",
+  "show and stop sub-agents, background prompts and processes": "查看和停止正在运行的：子智能体、后台提示、进程",
   "replace the older part of this conversation with a summary": "用摘要替换本次对话较早的部分",
   "pin lines that compression must keep verbatim": "每次压缩都逐字保留的行",
   "show the status of this conversation": "本次对话概览",
@@ -183,14 +183,14 @@ const COMMANDS = {
   "save this conversation as a JSON file": "把本次对话写入 JSON 文件",
   "copy the last answer; 2 copies the one before": "复制最后的回答到剪贴板；2 = 再前一个",
   "show or change settings": "显示设置，或更改一项",
-  "connect a model; configure terminal and agent": "连接模型；设置终端和代理",
+  "connect a model; configure terminal and agent": "连接模型；设置终端和智能体",
   "show or switch the model": "显示或切换模型",
   "set how much of the tool feed to show": "显示多少工具动态",
   "set who approves dangerous commands, from now on": "由谁批准危险命令（保存到设置）",
   "run dangerous commands without asking, in this conversation": "本次对话中危险命令不再询问",
-  "switch between ask, accept-edits and plan (Shift+Tab)": "代理可以自主到什么程度（Shift+Tab）",
+  "switch between ask, accept-edits and plan (Shift+Tab)": "智能体可以自主到什么程度（Shift+Tab）",
   "set reasoning effort, show or hide thinking": "模型思考的强度，以及是否显示",
-  "set what Enter does while the agent is working": "代理工作时按 Enter 的作用",
+  "set what Enter does while the agent is working": "智能体工作时按 Enter 的作用",
   "set how much of tool calls and thinking to show": "显示多少工具调用和思考",
   "show or hide the task list above the input": "显示或隐藏输入框上方的任务列表",
   "redraw the screen": "重绘屏幕",
@@ -207,16 +207,16 @@ const COMMANDS = {
   "set a personality; none clears it": "让模型扮演的角色；none 清除",
   "rebuild the system prompt from SOUL.md, project files, memory and skills":
     "根据 SOUL.md、项目文件、记忆和技能重建系统提示",
-  "list skills and pending skill changes": "代理的技能，以及等待你确认的技能变更",
+  "list skills and pending skill changes": "智能体的技能，以及等待你确认的技能变更",
   "manage skill bundles: several skills under one command": "一个命令包含多个技能",
   "rescan skills for additions and removals": "查找新增和移除的技能",
-  "show memory and pending memory writes": "代理记住的内容，以及等待你确认的写入",
+  "show memory and pending memory writes": "智能体记住的内容，以及等待你确认的写入",
   "list commands and keys": "列出命令和按键",
   "list keyboard shortcuts": "列出按键",
   "show the active profile and home": "当前的配置和主目录",
   "show the version": "程序版本",
   "show uncommitted changes in this folder": "此目录自上次提交以来的变更",
-  "show usage statistics": "你使用代理的数量和用途",
+  "show usage statistics": "你使用智能体的数量和用途",
 } as const;
 
 const KEYS = {
@@ -252,9 +252,9 @@ const KEYS = {
 
 const TIPS = {
   "You can type while the agent works: by default Enter interrupts it. /busy queue lets it finish first, /busy steer adds your message to the running turn.":
-    "代理工作时可以继续输入：默认会停下来听你说。/busy queue 让它先做完，/busy steer 边做边告诉它。",
+    "智能体工作时可以继续输入：默认会停下来听你说。/busy queue 让它先做完，/busy steer 边做边告诉它。",
   "/queue TEXT is sent when the turn ends; /steer TEXT reaches the agent with its next tool result.":
-    "/queue TEXT 在当前轮次结束后发送；/steer TEXT 随下一个工具结果告诉代理。",
+    "/queue TEXT 在当前轮次结束后发送；/steer TEXT 随下一个工具结果告诉智能体。",
   "Alt+Enter, Ctrl+J or a backslash before Enter start a new line.": "Alt+Enter、Ctrl+J 或 Enter 前加反斜杠可换行。",
   "Ctrl+R searches your input history; Up and Down step through it.": "Ctrl+R 搜索以前的输入；Up 和 Down 逐条浏览。",
   "Ctrl+G opens your draft in $EDITOR.": "Ctrl+G 在 $EDITOR 中打开草稿。",
@@ -281,7 +281,7 @@ const TIPS = {
   "Define your own slash commands in config.yaml: quick_commands.":
     "config.yaml 中的 quick_commands 可定义你自己的斜杠命令。",
   "Pipe a question in: cat question.txt | hermes -z -": "问题可以来自管道：cat question.txt | hermes -z -",
-  "Ctrl+C stops the agent; twice on an empty line quits.": "Ctrl+C 停止代理；空行按两次退出。",
+  "Ctrl+C stops the agent; twice on an empty line quits.": "Ctrl+C 停止智能体；空行按两次退出。",
 } as const;
 
 const REPLIES = {
@@ -330,7 +330,7 @@ const REPLIES = {
   "Tool feed: {mode}": "工具动态：{mode}",
   "{mode}: Enter stops the running turn and sends the new message.": "{mode}：Enter 停止当前轮次并发送新消息。",
   "{mode}: Enter queues the message until the turn ends.": "{mode}：Enter 把消息排在当前轮次之后。",
-  "{mode}: Enter sends the message along with the next tool result.": "{mode}：Enter 随下一个工具结果告诉代理。",
+  "{mode}: Enter sends the message along with the next tool result.": "{mode}：Enter 随下一个工具结果告诉智能体。",
   "The status line is shown.": "状态栏已显示。",
   "The status line is hidden.": "状态栏已隐藏。",
   "Skin: {name}. Saved as display.skin.": "皮肤：{name}。已保存为 display.skin。",
@@ -370,7 +370,7 @@ const COMMAND_LINE = {
   Environment: "环境",
   Database: "数据库",
   Programs: "程序",
-  Sandbox: "沙盒",
+  Sandbox: "沙箱",
   "MCP servers": "MCP 服务器",
   "Plugins and hooks": "插件和钩子",
   "Welcome to Hermes. What do you want to set up?": "欢迎使用 Hermes。你想设置什么？",
