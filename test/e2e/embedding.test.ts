@@ -39,7 +39,9 @@ describe("a program that embeds Hermes", () => {
     const file = join(place, "program.mjs");
     await writeFile(file, program);
     const env = { PATH: process.env.PATH, HOME: home.osHome, HERMES_HOME: home.dir };
-    return (await run(process.execPath, [file], { cwd: home.project, env, timeout: 60_000 })).stdout;
+    const { stdout, stderr } = await run(process.execPath, [file], { cwd: home.project, env, timeout: 60_000 });
+    assert.equal(stderr, "", "a program of others prints what it prints, and no warning of ours");
+    return stdout;
   }
 
   const fromGuide = async () =>
