@@ -95,14 +95,12 @@ describe("without a key", () => {
       }
     });
 
-  test("a session cannot be named", async () => {
-    const { status, json } = await rig.call(
-      "POST",
-      "/v1/chat/completions",
-      { messages: [{ role: "user", content: "x" }] },
-      { "x-hermes-session-id": "mine" },
-    );
-    assert.deepEqual([status, json.error.code], [403, "session_header_needs_key"]);
+  test("neither a session nor a memory can be named", async () => {
+    const body = { messages: [{ role: "user", content: "x" }] };
+    for (const header of ["x-hermes-session-id", "x-hermes-session-key"]) {
+      const { status, json } = await rig.call("POST", "/v1/chat/completions", body, { [header]: "mine" });
+      assert.deepEqual([status, json.error.code], [403, "session_header_needs_key"], header);
+    }
   });
 });
 

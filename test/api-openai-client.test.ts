@@ -141,6 +141,31 @@ test("a streamed response tells its items in order, calls and their results incl
   assert.equal(final, "message function_call function_call_output message");
 });
 
+test("a response that is not streamed has the calls and results of its turn alone, those of the program's own tools left out", async () => {
+  const first = await client.responses.create({ model: "hermes-agent", input: "one" });
+  withTool();
+  const { output } = await client.responses.create({ model: "m", input: "look", previous_response_id: first.id });
+  assert.deepEqual(
+    output.map(({ type }) => type),
+    ["function_call", "function_call_output", "message"],
+  );
+  const [call, result, message] = output;
+  assert.ok(call?.type === "function_call" && result?.type === "function_call_output" && message?.type === "message");
+  assert.deepEqual(
+    [call.name, JSON.parse(call.arguments), call.call_id],
+    ["terminal", { command: "echo seen" }, "call_1"],
+  );
+  assert.match(String(result.output), /seen/);
+  assert.equal(result.call_id, "call_1");
+
+  rig.model.script({ toolCalls: [{ name: "_inner", arguments: {} }] }, { text: "done" });
+  const second = await client.responses.create({ model: "m", input: "think" });
+  assert.deepEqual(
+    second.output.map(({ type }) => type),
+    ["message"],
+  );
+});
+
 test("the client's helper for streams puts the same text together", async () => {
   const stream = client.responses.stream({ model: "hermes-agent", input: "whole" });
   const final = await stream.finalResponse();

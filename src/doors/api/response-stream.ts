@@ -24,14 +24,18 @@ export const messageItem = (text: string, id = newId("msg")): Item => ({
 /** Calls and results of the last turn, from the conversation behind it. */
 export function outputOf(messages: readonly HistoryMessage[]): readonly Item[] {
   const turn = messages.slice(messages.findLastIndex(({ role }) => role === "user") + 1);
+  const hidden = new Set<string>();
   return turn.flatMap((message): Item[] => {
-    if (message.role === "tool")
-      return [{ ...outputItem(message.tool_call_id, textOf(message.content)), output: textOf(message.content) }];
+    if (message.role === "tool") {
+      const { tool_call_id: id, content } = message;
+      return hidden.has(id) ? [] : [{ ...outputItem(id, textOf(content)), output: textOf(content) }];
+    }
     if (message.role !== "assistant") return [];
-    const calls = (message.tool_calls ?? []).filter(({ function: called }) => !isHidden(called));
-    return calls.map(({ id, call_id, function: { name, arguments: args } }) =>
-      callItem({ id: call_id ?? id, name, args }),
-    );
+    return (message.tool_calls ?? []).flatMap(({ id, call_id, function: called }) => {
+      if (!isHidden(called)) return [callItem({ id: call_id ?? id, name: called.name, args: called.arguments })];
+      hidden.add(id);
+      return [];
+    });
   });
 }
 
