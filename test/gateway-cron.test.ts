@@ -14,7 +14,10 @@ describe("scheduled jobs of a gateway", () => {
   before(async () => {
     model = await ModelServer.start();
     paper = await PaperServer.start();
-    home = await paperHome(model, paper, { config: "cron:\n  tick_seconds: 1\n" });
+    home = await paperHome(model, paper, {
+      config: "cron:\n  tick_seconds: 1\n",
+      env: { PAPER_HOME_CHANNEL: "club", PAPER_CRON_THREAD_ID: "jobs" },
+    });
   });
   after(async () => {
     await paper.close();
@@ -73,6 +76,19 @@ describe("scheduled jobs of a gateway", () => {
       const states = rowsOf(home, "SELECT state FROM cron_runs ORDER BY id").map((row) => row.state);
       assert.deepEqual(states, ["completed", "completed", "unknown", "unknown"]);
       for (const job of await stored()) assert.ok(Date.parse(String(job.next_run_at)) > Date.now(), "planned anew");
+
+      const club = {
+        id: "club",
+        name: "club",
+        prompt: "news",
+        deliver: "paper",
+        schedule: { kind: "interval", minutes: 60 },
+      };
+      await writeFile(home.at("cron", "jobs.json"), JSON.stringify({ jobs: [club] }));
+      await makeDue();
+      const target = () => rowsOf(home, "SELECT target FROM outbox WHERE cause LIKE 'cron:club:%'")[0]?.target;
+      await until("the home channel is written to", () => target() !== undefined);
+      assert.deepEqual(JSON.parse(String(target())), { chatId: "club", threadId: "jobs" });
     } finally {
       await gateway.stop();
     }

@@ -7,6 +7,7 @@ import { jobAt } from "../../test/support/cron-world.ts";
 import { manualClock } from "../../test/support/session-store.ts";
 import { tempHome } from "../../test/support/temp-home.ts";
 import { openHome } from "../home/open.ts";
+import { createRedactor } from "../safety/redact.ts";
 import { type Job, JobFile } from "./jobs.ts";
 import { type AgentAnswer, type AgentTask, runJob } from "./run.ts";
 
@@ -20,7 +21,7 @@ async function rig(t: TestContext, answer: Partial<AgentAnswer> = { text: "Done.
   t.after(() => files[Symbol.asyncDispose]());
   const { dir, osHome, project: cwd } = files;
   const env = { HERMES_HOME: dir, HOME: osHome, PATH: process.env.PATH ?? "" };
-  const home = await openHome({ argv: [], osHome, cwd, env });
+  const home = await openHome({ argv: [], osHome, cwd, env, redactorFor: createRedactor });
   t.after(() => home.close());
   const clock = manualClock(NOW);
   const jobs = new JobFile({ paths: home.paths, clock, report: (problem) => assert.fail(problem) });
@@ -107,6 +108,9 @@ test("a script: silence and wakeAgent save the agent, a failure is told to it, k
   const off = "echo noise; echo '{\"wakeAgent\": false}'\n";
   assert.deepEqual(await run({ script: await script("off.sh", off) }), { error: null, said: null });
   assert.equal(asked.length, 0);
+  for (const value of ["0", "null", '""'])
+    await run({ script: await script("other.sh", `echo '{"wakeAgent": ${value}}'\n`) });
+  assert.equal(asked.splice(0).length, 3, "only false saves it");
   await run({ script: await script("on.sh", "echo '{\"wakeAgent\": false}'; echo but; echo $A_SECRET_KEY.\n") });
   assert.equal(asked[0]?.data[0]?.text, '{"wakeAgent": false}\nbut\n.');
   await run({ script: await script("fails.sh", "echo no disk >&2; exit 4\n") });
@@ -116,6 +120,15 @@ test("a script: silence and wakeAgent save the agent, a failure is told to it, k
   await writeFile(join(home.paths.dir, "outside.sh"), "echo outside\n");
   await symlink(join(home.paths.dir, "outside.sh"), home.paths.at("scripts", "link.sh"));
   assert.match((await run({ script: "link.sh" })).error ?? "", /is a link that leads out/);
+});
+
+test("what is kept of a run has no keys in it", async (t) => {
+  const key = `sk-${"a1B2".repeat(8)}`;
+  const { run, outputs } = await rig(t, { text: `It is ${key}.` });
+  await run({ prompt: `Use ${key}.` });
+  const [kept = ""] = await outputs();
+  assert.match(kept, /Use [\s\S]*It is /);
+  assert.ok(!kept.includes(key), kept);
 });
 
 test("the newest fifty outputs are kept, for the owner alone, and an empty answer is a failure", async (t) => {

@@ -115,6 +115,16 @@ test("five failures in a row pause a job and say so; a success in between counts
   );
 });
 
+test("failures of runs by hand pause nothing: whoever asked for them sees them", async (t) => {
+  const { scheduler, world, told } = await rig(t, "every 5m", {}, { work: async () => ({ error: "no", said: null }) });
+  for (let at = 0; at < 6; at++) {
+    await world.work.claimSlot({ jobId: "job1", slot: `manual:${at}`, state: "queued" });
+    await scheduler.takeQueued();
+    await scheduler.settled();
+  }
+  assert.deepEqual([told.length, world.jobs[0]?.state, world.jobs[0]?.enabled], [6, "scheduled", true]);
+});
+
 test("a job that ran as often as it should is completed, stays seven days and is gone then", async (t) => {
   const { look, clock, world } = await rig(t, "every 5m", { next_run_at: at(0), repeat: { times: 2, completed: 0 } });
   assert.equal((await look())?.state, "scheduled");
@@ -129,6 +139,16 @@ test("a job that ran as often as it should is completed, stays seven days and is
   clock.ms += 10 * MINUTE;
   assert.equal(await look(), undefined);
   assert.equal(world.ran.size, 2);
+});
+
+test("a clock that went back brings no slot back, and a last run of a clock that was far ahead holds nothing up", async (t) => {
+  for (const [ahead, next] of [
+    [90 * MINUTE, "2026-11-18T14:00:00+00:00"],
+    [400 * 24 * HOUR, "2026-11-18T13:00:00+00:00"],
+  ] as const) {
+    const { look } = await rig(t, "0 * * * *", { last_run_at: at(ahead) });
+    assert.equal((await look())?.next_run_at, next);
+  }
 });
 
 test("what is paused does not run though the file says that it is enabled, and a schedule that cannot be used is told once", async (t) => {

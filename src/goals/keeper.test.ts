@@ -6,6 +6,7 @@ import { temporaryStore } from "../../test/support/session-store.ts";
 import type { Config } from "../home/config/schema.ts";
 import type { AuxCall, AuxiliaryClient } from "../llm/auxiliary/contract.ts";
 import type { HistoryMessage } from "../llm/messages.ts";
+import { fenced } from "../prompt/fence.ts";
 import type { SessionStore } from "../sessions/store.ts";
 import { continued } from "./decide.ts";
 import { following, type GoalStep, Goals, keyOf } from "./keeper.ts";
@@ -30,6 +31,12 @@ class World {
   meanwhile: () => unknown = () => undefined;
   goals: Goals;
   readonly lines: string[] = [];
+  /** Who was to pay, each time it was said. */
+  readonly accounts: (string | null)[] = [];
+  /** Of the judge that is asked. */
+  judging: AbortSignal | undefined;
+  /** What the judge was told last. */
+  told = "";
 
   constructor(store: SessionStore, sessionId: string, verdicts: readonly string[]) {
     this.store = store;
@@ -59,7 +66,9 @@ class World {
       return "done";
     };
     const auxiliary = {
-      callAux: async (_: AuxCall) => {
+      callAux: async ({ signal, messages }: AuxCall) => {
+        this.judging = signal;
+        this.told = String(messages.at(-1)?.content);
         await this.meanwhile();
         return { text: `{"verdict":"${this.verdicts.shift() ?? "continue"}","reason":"r"}` };
       },
@@ -70,7 +79,7 @@ class World {
       config: () => settings as unknown as Config, // what is read of it
       subject: () => ({
         ...{ store: this.store, sessionId: this.sessionId, auxiliary, processes: () => [] },
-        pays: () => undefined,
+        pays: (account) => void this.accounts.push(account),
       }),
       onError: assert.fail,
     });
@@ -167,6 +176,28 @@ test("a pause while the judge thinks wins over its verdict", async (t) => {
   await w.goals.turnEnded(ended, TURN);
   const state = await w.state();
   assert.deepEqual([state?.status, state?.turns_used, w.queued], ["paused", 0, false]);
+  assert.equal(w.judging?.aborted, true, "nobody pays for what is not wanted");
+});
+
+test("the judge sees the calls of the last turn and how they ended, in a fence too, and none of earlier turns", async (t) => {
+  const w = await (await storeFor(t))(["continue"]);
+  await w.goals.change(() => ({ state: goalOf(4) }));
+  const call = (id: string, command: string) => ({
+    ...{ id, type: "function" as const, function: { name: "terminal", arguments: JSON.stringify({ command }) } },
+  });
+  const result = (tool_call_id: string, content: string): HistoryMessage => ({ role: "tool", tool_call_id, content });
+  await w.goals.turnEnded(ended, [
+    { role: "user", content: "go" },
+    { role: "assistant", content: "", tool_calls: [call("0", "earlier")] },
+    result("0", "{}"),
+    { role: "user", content: "on" },
+    { role: "assistant", content: "", tool_calls: [call("1", "first"), call("2", "second"), call("3", "third")] },
+    result("1", fenced("terminal", '{"output": "1 of 7", "exit_code": 1}')),
+    result("2", fenced("terminal", '{"output": "7 of 7", "exit_code": 0}')),
+    { role: "assistant", content: "All read." },
+  ]);
+  assert.match(w.told, /- terminal .*first.*: failed\n- terminal .*second.*: ok\n- terminal .*third.*: failed\n/);
+  assert.doesNotMatch(w.told, /earlier/);
 });
 
 test("what another process makes of the goal while the judge thinks wins too", async (t) => {
@@ -211,6 +242,9 @@ test("a compression takes the goal along in its own step, its undoing brings it 
   assert.deepEqual([await statusOf(sessionId), await statusOf("branch")], ["active", "paused"]);
   const child = await store.continueAfterCompression(sessionId, TURN);
   assert.deepEqual([await statusOf(sessionId), await statusOf(child)], ["cleared", "active"]);
+  const after = new World(store, child, []);
+  await after.goals.begin();
+  assert.deepEqual(after.accounts, w.accounts.slice(-1), "the same account pays on");
   await store.undoCompression(child);
   assert.deepEqual([await statusOf(sessionId), await statusOf(child)], ["active", null]);
   await store.delete("branch");

@@ -123,6 +123,19 @@ describe("hermes cron", () => {
     assert.equal((await stored(home)).find(({ id }) => id === first.job_id)?.next_run_at, first.next_run_at);
   });
 
+  test("a run that shows no sign of life is given up after HERMES_CRON_TIMEOUT, and says so", async () => {
+    await using home = await homeWith();
+    const schedule = { kind: "interval", minutes: 60 };
+    await home.write("cron/jobs.json", JSON.stringify([{ id: "a1", name: "slow", prompt: "Think", schedule }]));
+    model.otherwise(async (request) => {
+      await request.clientLeft;
+      return { text: "too late" };
+    });
+    const ran = await runHermes(["cron", "run", "slow"], { home, env: { HERMES_CRON_TIMEOUT: "1" } });
+    assert.match(ran.stdout, /✗ slow .*failed: nothing happened for 1 s \(HERMES_CRON_TIMEOUT\)/);
+    assert.equal(ran.code, 1);
+  });
+
   test("a run by hand says when its answer was not delivered, and --agent takes --no-agent back", async () => {
     await using home = await homeWith();
     await home.write("scripts/say.sh", "echo 17 apples\n");

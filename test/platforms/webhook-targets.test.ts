@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { answerTurns, gatewayHome, ModelServer, startGateway, typed, until } from "../support/gateway-rig.ts";
 import { sendWhileHeld } from "../support/platforms/held-store.ts";
 import { TwilioServer } from "../support/platforms/twilio-server.ts";
-import { listenerOf, post, SECRET, signed } from "../support/platforms/webhook-sender.ts";
+import { hex, listenerOf, post, SECRET, signed } from "../support/platforms/webhook-sender.ts";
 
 describe("a webhook platform with its own gateway", () => {
   const world = async (webhook: object, env: Record<string, string> = {}) => {
@@ -120,9 +120,9 @@ describe("a webhook platform with its own gateway", () => {
       await twilio.close();
       await made.home[Symbol.asyncDispose]();
     };
-    const send = (route: string, payload: object, id: string = randomUUID()) => {
+    const send = (route: string, payload: object, id: string = randomUUID(), more: Record<string, string> = {}) => {
       const body = JSON.stringify(payload);
-      return post(`${url}/webhooks/${route}`, body, signed(body, { "x-request-id": id }));
+      return post(`${url}/webhooks/${route}`, body, signed(body, { "x-request-id": id, ...more }));
     };
     return { ...made, twilio, send, restart, close };
   }
@@ -169,12 +169,18 @@ describe("a webhook platform with its own gateway", () => {
     const first = await send("nobody", { word: "x" }, "n-1");
     assert.equal(first.status, 502);
     assert.match(first.json.error, /has unsubscribed/);
+    const time = String(Math.floor(Date.now() / 1000));
+    const timed = { "x-webhook-timestamp": time, "x-webhook-signature-v2": hex(`${time}.{"word":"y"}`) };
+    assert.equal((await send("nobody", { word: "y" }, "n-2", timed)).status, 502);
     twilio.stopped.clear();
+    // The same signed bytes: they were not taken, so they are no replay.
+    assert.equal((await send("nobody", { word: "y" }, "n-3", timed)).json.status, "delivered");
+    assert.equal((await send("nobody", { word: "y" }, "n-4", timed)).json.status, "duplicate");
     assert.equal((await send("nobody", { word: "x" }, "n-1")).status, 200);
     await sleep(300);
     assert.deepEqual(
       twilio.sent.map(({ body }) => body),
-      ["x x"],
+      ["x y", "x x"],
     );
   });
 

@@ -30,6 +30,7 @@ const routes = {
   },
   gitlab: { secret: named("gitlab merge request").secret, prompt: "{event_type}: {object_attributes.title}" },
   svix: { secret: named("payment event signed the way of svix").secret, prompt: "Paid by {data.object.customer}" },
+  stripe: { secret: named("stripe payment").secret, prompt: "Booked {data.object.amount}" },
   plain: {},
   open: { secret: "INSECURE_NO_AUTH", prompt: "Say {word}" },
   picky: { filters: { action: ["opened"], draft: { ne: true } }, prompt: "Act on {action}" },
@@ -163,6 +164,22 @@ describe("webhooks", () => {
     assert.deepEqual((await send(1, "msg_one")).json, { status: "duplicate", delivery_id: "msg_one" });
     const forged = await send(2, "msg_one", { "x-github-delivery": randomUUID(), "x-request-id": randomUUID() });
     assert.deepEqual(forged.json, { status: "duplicate", delivery_id: "msg_one" });
+  });
+
+  test("a payment of Stripe is one delivery by the id in its body, repeated with another time and under other ids too", async () => {
+    const { secret, body } = named("stripe payment");
+    const send = (seconds: number, more: Record<string, string> = {}) => {
+      const time = String(Math.floor(Date.now() / 1000) + seconds);
+      const header = `t=${time},v1=${hex(`${time}.${body}`, secret)}`;
+      return post(`${url}/webhooks/stripe`, body, { "stripe-signature": header, ...more });
+    };
+    const delivery_id = "evt_1PqR7sLkdIwHu7ixABCD1234";
+    const event = "payment_intent.succeeded";
+    assert.deepEqual((await send(0)).json, { status: "accepted", route: "stripe", event, delivery_id });
+    assert.deepEqual((await send(1)).json, { status: "duplicate", delivery_id });
+    assert.deepEqual((await send(2, { "x-request-id": randomUUID() })).json, { status: "duplicate", delivery_id });
+    assert.equal((await send(-310)).status, 401);
+    await until("a turn", () => turnsWith("Booked 4200").length === 1);
   });
 
   test("without a signature, or with a wrong one, nothing comes in", async () => {

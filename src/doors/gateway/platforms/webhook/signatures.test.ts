@@ -86,6 +86,14 @@ const cases: readonly (readonly [string, Record<string, string>, boolean])[] = [
   ["a hub that fails beside the token", { "x-hub-signature-256": "sha256=00", "x-gitlab-token": "s" }, false],
   ["svix without an id", { "svix-timestamp": "5", "svix-signature": `v1,${hex(body)}` }, false],
   ["svix of another version", { "svix-id": "m", "svix-timestamp": "5", "svix-signature": "v2,abc" }, false],
+  ["stripe", { "stripe-signature": `t=5,v1=${hex(`5.${body}`)}` }, true],
+  ["stripe without a time", { "stripe-signature": `v1=${hex(`.${body}`)}` }, false],
+  ["stripe of another version", { "stripe-signature": `t=5,v0=${hex(`5.${body}`)}` }, false],
+  [
+    "a stripe that fails beside a V1 that would do",
+    { "stripe-signature": "t=5,v1=00", "x-webhook-signature": hex(body) },
+    false,
+  ],
   [
     "svix with a secret that is not base64",
     {
@@ -125,7 +133,14 @@ test("the replay of a signature in capitals has the same key", () => {
 });
 
 test("no header makes a delivery valid that was not signed with the secret", () => {
-  const names = ["svix-id", "svix-timestamp", "svix-signature", "x-hub-signature-256", "x-gitlab-token"];
+  const names = [
+    "svix-id",
+    "svix-timestamp",
+    "svix-signature",
+    "x-hub-signature-256",
+    "x-gitlab-token",
+    "stripe-signature",
+  ];
   const more = ["x-webhook-signature", "x-webhook-signature-v2", "x-webhook-timestamp"];
   const value = fc.oneof(
     fc.string(),

@@ -1,6 +1,7 @@
 // Whether a delivery was signed with the secret of its route: over the bytes as they came, compared in constant time.
 import { createHash, createHmac } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
+import { asRecord, asText, parseJson } from "../../../../kit/json.ts";
 import { headerOf, sameSecret } from "../../../http.ts";
 import { sameHex } from "../../listener.ts";
 
@@ -25,6 +26,8 @@ export function verifySignature(delivery: Delivery, secret: string, now: number)
   const header = (name: string) => headerOf(delivery.headers, name);
   const { body } = delivery;
   if (header("svix-signature") !== "") return svix(delivery, secret, now);
+  const stripe = header("stripe-signature");
+  if (stripe !== "") return stripeLike(stripe, delivery, secret, now);
   const hub = header("x-hub-signature-256");
   if (hub !== "") return verdict(hub.startsWith("sha256=") && sameHex(hub.slice(7), hmac(secret, body)));
   const token = header("x-gitlab-token");
@@ -50,12 +53,26 @@ function svix({ headers, body }: Delivery, secret: string, now: number): Verdict
   return isSigned ? { valid: true, replayKey: null, signedId: id } : verdict(false);
 }
 
+/** `t=TIME,v1=HEX`, with several of the second while a secret is being changed. The id of the event is in the body, so it is signed too. */
+function stripeLike(header: string, { body }: Delivery, secret: string, now: number): Verdict {
+  const parts = header.split(",").map((part) => part.trim());
+  const values = (name: string) => parts.flatMap((part) => (part.startsWith(name) ? [part.slice(name.length)] : []));
+  const [time = ""] = values("t=");
+  if (!isCurrent(time, now)) return { valid: false, reason: "the timestamp is not current" };
+  const expected = hmac(secret, `${time}.`, body);
+  if (values("v1=").filter((one) => sameHex(one, expected)).length === 0) return verdict(false);
+  const id = asText(asRecord(parseJson(Buffer.from(body).toString("utf8"))).id);
+  return { valid: true, replayKey: hashOf(expected), ...(id === "" ? {} : { signedId: id }) };
+}
+
+/** Hashed once more: it ends up in ids that people see. */
+const hashOf = (signature: Buffer) => createHash("sha256").update(signature).digest("hex");
+
 function timed(signature: string, time: string, { body }: Delivery, secret: string, now: number): Verdict {
   if (!isCurrent(time, now)) return { valid: false, reason: "the timestamp is not current" };
   const expected = hmac(secret, `${time}.`, body);
   if (!sameHex(signature, expected)) return verdict(false);
-  // Hashed once more: it ends up in ids that people see.
-  return { valid: true, replayKey: createHash("sha256").update(expected).digest("hex") };
+  return { valid: true, replayKey: hashOf(expected) };
 }
 
 /** The headers of a delivery of our own, as `X-Webhook-Signature-V2`. */
