@@ -71,9 +71,8 @@ test("an idea of a chat is split into three, two work side by side in worktrees,
     }
     if (step > 2) return { text: "Good bye." };
     if (title === "Alpha" || title === "Beta") {
-      // Neither goes on before the other is as far.
+      // Neither goes on before the other is as far, and somebody saw it.
       met.add(title);
-      if (met.size === 2) both.resolve();
       await both.promise;
     }
     const isAnswered = read.get(title)?.at(-1)?.includes("Blue.");
@@ -104,6 +103,7 @@ test("an idea of a chat is split into three, two work side by side in worktrees,
         { title: "The site", status: "todo", assignee: "default" },
       ],
     );
+    both.resolve();
     const beta = String(card("Beta").id);
     await until("the question", () => said().includes("Which colour?"), LONG_MS);
     await until("one is done", () => card("Alpha").status === "done", LONG_MS);

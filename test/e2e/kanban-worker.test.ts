@@ -9,6 +9,7 @@ import { cardOf, comment, commentsOf, createCard, eventsOf, link, listCards, run
 import { archive, claim, complete, newLock, reclaim } from "../../src/kanban/moves.ts";
 import type { BoardFile, Card } from "../../src/kanban/schema.ts";
 import { systemClock } from "../../src/kit/clock.ts";
+import { processFacts } from "../../src/kit/pid.ts";
 import { KANBAN } from "../../src/prompt/blocks.ts";
 import type { RecordedRequest, ScriptedCall, Step } from "../support/model-server/script.ts";
 import { ModelServer } from "../support/model-server/server.ts";
@@ -445,8 +446,10 @@ describe("a worker", () => {
       const started = await runHermes(["kanban", "dispatch", "--json"], { home });
       assert.deepEqual([started.code, started.stdout.includes(goal.id)], [0, true], started.stdout + started.stderr);
       const patience = Date.now() + 120_000;
-      while (status(goal.id) !== "done" && Date.now() < patience)
-        await new Promise((resolve) => setTimeout(resolve, 100));
+      // Until its process is gone, too: it would ask the model of the next test.
+      const works = async () =>
+        status(goal.id) !== "done" || (await processFacts(runsOf(board.db, goal.id)[0]?.worker_pid ?? -1)) !== null;
+      while ((await works()) && Date.now() < patience) await new Promise((resolve) => setTimeout(resolve, 100));
       const log = readFileSync(home.at("kanban", "logs", `${goal.id}.log`), "utf8");
       assert.equal(status(goal.id), "done", log);
       assert.match(JSON.stringify(asked()[0]?.body.messages), new RegExp(`work kanban task ${goal.id}`));
