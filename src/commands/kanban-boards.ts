@@ -10,7 +10,7 @@ export function defineBoards(command: Command, boards: () => Boards, world: Kanb
   command
     .command("list", { isDefault: true })
     .description("list the boards")
-    .option("--all", "also archived ones")
+    .option("--all", "include archived cards")
     .option("--json", "machine-readable")
     .action(async (flags: { readonly all?: true; readonly json?: true }) => {
       const rows = (await boardRows(boards())).filter(({ archived }) => flags.all || !archived);
@@ -22,12 +22,12 @@ export function defineBoards(command: Command, boards: () => Boards, world: Kanb
     .command("create")
     .description("create a board")
     .argument("<slug>", "its short name: small letters, digits, - and _")
-    .option("--name <TEXT>", "its name for people")
+    .option("--name <TEXT>", "its display name")
     .option("--description <TEXT>", "what it is for")
-    .option("--icon <TEXT>", "a sign for it")
-    .option("--color <TEXT>", "a colour for it")
+    .option("--icon <TEXT>", "its icon, such as an emoji")
+    .option("--color <TEXT>", "its colour")
     .option("--switch", "make it the active one")
-    .option("--default-workdir <FOLDER>", "the folder of cards that name none")
+    .option("--default-workdir <FOLDER>", "the folder for cards that name none")
     .action(async (slug: string, flags: { readonly switch?: true; readonly defaultWorkdir?: string }) => {
       const { switch: isActive, defaultWorkdir, ...facts } = flags;
       await boards().create(slug, { ...facts, ...(defaultWorkdir ? { default_workdir: defaultWorkdir } : {}) });
@@ -38,13 +38,13 @@ export function defineBoards(command: Command, boards: () => Boards, world: Kanb
     .command("rm")
     .description("remove a board; its folder is kept among the archived ones")
     .argument("<slug>", "the board")
-    .option("--delete", "for good")
+    .option("--delete", "delete its folder for good")
     .action(async (slug: string, flags: { readonly delete?: true }) => {
       const kept = await boards().remove(slug, { forGood: flags.delete === true });
       out(
         kept === null
           ? `✓ The board ${slug} is gone.\n`
-          : `✓ The board ${slug} lies in ${world.home.display(kept)} now.\n`,
+          : `✓ The board ${slug} is in ${world.home.display(kept)} now.\n`,
       );
     });
   command
@@ -61,7 +61,7 @@ export function defineBoards(command: Command, boards: () => Boards, world: Kanb
     .action(async () => out(`${await boards().active()}\n`));
   command
     .command("rename")
-    .description("give a board another name for people")
+    .description("change the display name of a board")
     .argument("<slug>", "the board")
     .argument("<name...>", "the name")
     .action(async (slug: string, words: readonly string[]) => {
@@ -70,7 +70,7 @@ export function defineBoards(command: Command, boards: () => Boards, world: Kanb
     });
   command
     .command("set-default-workdir")
-    .description("set the folder of cards that name none; without a folder: none")
+    .description("set the folder for cards that name none; leave it out to clear it")
     .argument("<slug>", "the board")
     .argument("[folder]", "the folder")
     .action(async (slug: string, folder: string | undefined) => {

@@ -39,9 +39,9 @@ export function defineFiles(command: Command, { onPlace, author, world, runOf, s
   const redact = (text: string) => world.home.redact(text);
   command
     .command("complete")
-    .description("say that cards are done")
+    .description("mark cards as done")
     .argument("<id...>", "the cards")
-    .option("--result <TEXT>", "what came of it, in full")
+    .option("--result <TEXT>", "the full result")
     .option("--summary <TEXT>", "the same in a sentence or two; with one card only")
     .option("--metadata <JSON>", "facts for programs; with one card only")
     .action(async (ids: readonly string[], flags: ReportFlags) => {
@@ -64,14 +64,14 @@ export function defineFiles(command: Command, { onPlace, author, world, runOf, s
     });
   command
     .command("edit")
-    .description("put right what a card that is done came to")
+    .description("correct the result of a finished card")
     .argument("<id>", "the card")
-    .option("--result <TEXT>", "another result")
-    .option("--summary <TEXT>", "another summary")
-    .option("--metadata <JSON>", "other facts")
+    .option("--result <TEXT>", "the new result")
+    .option("--summary <TEXT>", "the new summary")
+    .option("--metadata <JSON>", "the new facts")
     .action(async (id: string, flags: ReportFlags) => {
       if (Object.keys(flags).length === 0)
-        throw new BoardError("say what is to change: --result, --summary or --metadata.");
+        throw new BoardError("name what to change: --result, --summary or --metadata.");
       const { result, summary, metadata } = maskedReport(reportOf(flags), redact);
       const facts = isRecord(metadata) ? { metadata } : {};
       await onPlace(({ board }) => board.change((change) => edit(change, id, { result, summary, ...facts })));
@@ -79,7 +79,7 @@ export function defineFiles(command: Command, { onPlace, author, world, runOf, s
     });
   command
     .command("attach")
-    .description("keep a file with a card, at most 25 MB")
+    .description("attach a file to a card, at most 25 MB")
     .argument("<id>", "the card")
     .argument("<file>", "the file; it is copied")
     .action((id: string, file: string) =>
@@ -111,14 +111,16 @@ export function defineFiles(command: Command, { onPlace, author, world, runOf, s
     .action((number: string) =>
       onPlace(async ({ board, place }) => {
         if (!/^\d{1,15}$/.test(number))
-          throw new BoardError(`"${number}" is no number of an attachment. "hermes kanban attachments ID" shows them.`);
+          throw new BoardError(
+            `"${number}" is not the number of an attachment. "hermes kanban attachments ID" shows them.`,
+          );
         const gone = await removeAttachment(board, place, Number(number));
         out(`✓ ${gone.task_id} no longer has ${gone.filename}\n`);
       }),
     );
   command
     .command("context")
-    .description("show what the worker of a card reads")
+    .description("show what the worker of a card is given to read")
     .argument("<id>", "the card")
     .action((id: string) =>
       onPlace(({ board }) => out(`${world.home.redact(contextText(board.db, id, board.now).text)}\n`, { asIs: true })),
@@ -127,6 +129,6 @@ export function defineFiles(command: Command, { onPlace, author, world, runOf, s
 
 function reportOf({ result, summary, metadata }: ReportFlags): Report {
   const facts = metadata === undefined ? undefined : parseJson(metadata);
-  if (metadata !== undefined && !isRecord(facts)) throw new BoardError("--metadata: this is no object in JSON.");
+  if (metadata !== undefined && !isRecord(facts)) throw new BoardError("--metadata: this is not a JSON object.");
   return { result, summary, metadata: facts };
 }

@@ -41,9 +41,9 @@ export function defineLooks(command: Command, { onBoard, world }: Looking): void
     .addOption(new Option("--status <STATUS>", "only those in this state").choices([...STATUSES]))
     .option("--tenant <NAME>", "only those of this tenant")
     .option("--session <ID>", "only those that this conversation made")
-    .option("--archived", "also archived ones")
-    .option("--workflow-template-id <ID>", "only those of this workflow, which other programs write")
-    .option("--step-key <KEY>", "only those at this step of one")
+    .option("--archived", "include archived cards")
+    .option("--workflow-template-id <ID>", "only those of this workflow (set by other programs)")
+    .option("--step-key <KEY>", "only those at this step of a workflow")
     .addOption(
       new Option("--sort <ORDER>", "the order").choices(["priority", "created", "updated"]).default("priority"),
     )

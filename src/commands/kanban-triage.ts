@@ -73,7 +73,7 @@ export function defineTriage(command: Command, triaging: Triaging): void {
       });
   json(command.command("swarm"))
     .description("let several profiles work side by side, one check their work, and one put it together")
-    .argument("<goal...>", "what is wanted in the end")
+    .argument("<goal...>", "the goal")
     .requiredOption("--worker <PROFILE:TITLE...>", "a profile and its part", partsOf)
     .requiredOption("--verifier <PROFILE>", "who checks the parts")
     .requiredOption("--synthesizer <PROFILE>", "who puts the results together")
@@ -98,7 +98,7 @@ export function defineTriage(command: Command, triaging: Triaging): void {
 
   json(command.command("diagnostics"))
     .description("show what looks wrong, and what to do about it")
-    .addOption(new Option("--severity <LEVEL>", "only this bad or worse").choices([...SEVERITIES]))
+    .addOption(new Option("--severity <LEVEL>", "only this severity or worse").choices([...SEVERITIES]))
     .option("--task <ID>", "only this card")
     .action(async (flags: Json & { readonly severity?: Severity; readonly task?: string }) => {
       const model = await triagePorts(world, new AbortController().signal)
@@ -123,7 +123,7 @@ export function defineTriage(command: Command, triaging: Triaging): void {
     });
   command
     .command("set-model")
-    .description("let a card be worked on by another model")
+    .description("choose the model that works on a card")
     .argument("<id>", "the card")
     .argument("<model>", "the model, or none for that of its profile")
     .option("--provider <NAME>", "the provider of that model")
@@ -134,9 +134,9 @@ export function defineTriage(command: Command, triaging: Triaging): void {
     });
   command
     .command("gc")
-    .description("remove old events of cards that are over, and old logs")
-    .option("--event-retention-days <N>", "keep events so long", whole, 30)
-    .option("--log-retention-days <N>", "keep logs so long", whole, 30)
+    .description("remove old logs, and old events of finished cards")
+    .option("--event-retention-days <N>", "days to keep events", whole, 30)
+    .option("--log-retention-days <N>", "days to keep logs", whole, 30)
     .action(async (flags: { readonly eventRetentionDays: number; readonly logRetentionDays: number }) => {
       const { events, logs } = await onBoard(async (board) => ({
         events: await board.change((change) => forgetEvents(change, flags.eventRetentionDays)),
@@ -179,7 +179,7 @@ function defineTold(command: Command, { onBoard, world }: Pick<Triaging, "onBoar
   const place = (child: Command) =>
     child
       .option("--platform <NAME>", "the platform of the chat, such as telegram")
-      .option("--chat-id <ID>", "the chat, as its platform calls it")
+      .option("--chat-id <ID>", "the id of the chat on its platform")
       .option("--thread-id <ID>", "a thread of the chat");
 
   place(command.command("notify-subscribe"))

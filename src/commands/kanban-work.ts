@@ -51,7 +51,7 @@ export function defineWork(command: Command, { boards, slug, onBoard, world, who
     .command("claim")
     .description("take a card to work on it by hand")
     .argument("<id>", "the card")
-    .option("--ttl <TIME>", "how long it is yours without a sign of life: 15m", seconds)
+    .option("--ttl <TIME>", "how long it stays yours without a heartbeat, such as 15m", seconds)
     .action(async (id: string, { ttl }: { readonly ttl?: number }) => {
       const lock = newLock(hostname(), process.ppid);
       const board = await slug();
@@ -73,10 +73,10 @@ export function defineWork(command: Command, { boards, slug, onBoard, world, who
       });
     });
   json(command.command("dispatch"))
-    .description("look at the board once: end what has ended, start workers for cards that are ready")
+    .description("check the board once: clean up after finished workers, start workers for ready cards")
     .option("--dry-run", "only say what would happen")
-    .option("--max <N>", "start at most so many", whole)
-    .option("--failure-limit <N>", "failures until a card is blocked, for this look", whole)
+    .option("--max <N>", "start at most this many", whole)
+    .option("--failure-limit <N>", "failures before a card is blocked, this time only", whole)
     .action(async ({ dryRun, json: asJson, ...options }: DispatchFlags) => {
       const name = await slug();
       await onBoard(async (board) => {
@@ -85,7 +85,7 @@ export function defineWork(command: Command, { boards, slug, onBoard, world, who
           : await dispatcher().look(name, board, options);
         const { actions, problems, isLocked } = look;
         if (asJson) data({ board: name, dry_run: dryRun === true, skipped_locked: isLocked, actions, problems });
-        else if (isLocked) out("Another process is looking at this board just now.\n");
+        else if (isLocked) out("Another process is checking this board right now.\n");
         else if (actions.length === 0) out("Nothing to do.\n");
         for (const action of asJson ? [] : actions) out(`${actionLine(action)}\n`);
         for (const problem of problems) world.err(`✗ ${problem}\n`);
@@ -95,7 +95,7 @@ export function defineWork(command: Command, { boards, slug, onBoard, world, who
   command
     .command("daemon")
     .description("start workers for all boards in this terminal until Ctrl+C, without a gateway")
-    .option("--force", "although a gateway does it: take over when that one ends")
+    .option("--force", "run although a gateway does this: take over when it stops")
     .action(async ({ force }: { readonly force?: true }) => {
       const keeps = lasting(world, "daemon");
       if (!force && (await isDispatched(boards())))
@@ -148,7 +148,7 @@ export function defineWork(command: Command, { boards, slug, onBoard, world, who
     .description("follow what happens on the board until Ctrl+C")
     .option("--assignee <PROFILE>", "only cards of this profile")
     .option("--tenant <NAME>", "only cards of this tenant")
-    .option("--kinds <KIND...>", "only such events: completed, blocked, crashed, ...")
+    .option("--kinds <KIND...>", "only these events: completed, blocked, crashed, ...")
     .option("--interval <SECONDS>", "how often to look", seconds, 1)
     .action(({ assignee, tenant, kinds, interval }: WatchFlags) =>
       lasting(
@@ -202,8 +202,7 @@ export function defineWork(command: Command, { boards, slug, onBoard, world, who
 const cannot = (id: string) => new BoardError(`${id} cannot be taken now: hermes kanban show ${id} says why.`);
 
 function lasting({ lasts }: KanbanWorld, name: string): NonNullable<KanbanWorld["lasts"]> {
-  if (!lasts)
-    throw new BoardError(`"${name}" goes on until it is stopped; type it in a terminal: hermes kanban ${name}`);
+  if (!lasts) throw new BoardError(`"${name}" runs until you stop it; type it in a terminal: hermes kanban ${name}`);
   return lasts;
 }
 
@@ -216,15 +215,15 @@ function eventLine({ created_at, task_id, kind, payload }: CardEvent, { redact }
 }
 
 const WHY: Readonly<Record<WaitReason, string>> = {
-  unassigned: "nobody is assigned, and kanban.default_assignee names no profile",
-  no_profile: "its assignee is no profile: people work on it by hand",
+  unassigned: "nobody is assigned, and kanban.default_assignee does not name a profile",
+  no_profile: "its assignee is not a profile: people do the work by hand",
   board_full: "as many cards run as kanban.max_in_progress allows",
   profile_full: "as many cards of its profile run as kanban.max_in_progress_per_profile allows",
   look_full: "as many were started as --max allows",
   worker_ending: "its former worker has not ended yet",
   rate_limited: "a quota stopped it a few minutes ago",
   quota_or_auth: "its last error was about a quota or a key; it is tried again after a pause",
-  recently_completed: "it was completed less than an hour ago, and nobody put it into line again",
+  recently_completed: "it was completed less than an hour ago, and nobody queued it again",
   open_pull_request: "a comment of the last day names a pull request; block and unblock it to continue",
 };
 
@@ -255,7 +254,7 @@ function actionLine(action: Action): string {
       return `${card}: ${way}: ${action.error}${action.givesUp ? "; it is blocked now" : ""}`;
     }
     case "extend":
-      return `${card}: its worker lives, the claim is extended`;
+      return `${card}: its worker is alive, the claim is extended`;
     case "stop_leftover":
       return `${card}: a former worker is stopped`;
     case "promote":

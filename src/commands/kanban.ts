@@ -156,7 +156,7 @@ export function defineKanban(command: Command, world: KanbanWorld): void {
   const data = (value: unknown) => out(`${JSON.stringify(value, null, 2)}\n`, { asIs: true });
 
   command
-    .description("a board of cards that profiles of the agent, and people, work off together")
+    .description("manage a board of cards that profiles and people work on together")
     .option("--board <SLUG>", "another board than the active one")
     .hook("preAction", (_, action) => {
       const refusal = refusalFor(typedCommand(action), world.home.env);
@@ -166,30 +166,30 @@ export function defineKanban(command: Command, world: KanbanWorld): void {
 
   command
     .command("init")
-    .description("make the board's file; every other command does so too")
+    .description("create the board's file; other commands do that when needed")
     .action(() => onBoard((board) => out(`✓ The board is ready: ${world.home.display(board.path)}\n`)));
   json(command.command("create"))
     .description("create a card")
-    .argument("<title...>", "what is to be done")
+    .argument("<title...>", "what to do, in a few words")
     .option("--body <TEXT>", "the details; @FILE reads them from a file")
     .option("--assignee <PROFILE>", "the profile that works on it")
-    .option("--lane", "the assignee is no profile: people work on it by hand")
+    .option("--lane", "the assignee is not a profile: people do the work by hand")
     .option("--parent <ID...>", "cards that have to be done first")
     .option("--workspace <KIND>", "scratch (default), dir:PATH, worktree or worktree:PATH")
     .option("--branch <NAME>", "the branch of a worktree")
     .option("--project <ID>", "the project it belongs to")
-    .option("--tenant <NAME>", "whose card it is, where one board serves several")
+    .option("--tenant <NAME>", "whose card it is, if several people share the board")
     .option("--priority <N>", "higher comes first", whole)
-    .option("--triage", "it is only an idea yet: it is looked at before it is worked on")
-    .option("--idempotency-key <KEY>", "the same key gives the same card back")
+    .option("--triage", "only an idea so far: reviewed before work starts")
+    .option("--idempotency-key <KEY>", "the same key returns the same card")
     .option("--max-runtime <TIME>", "how long one attempt may take: 90s, 30m, 2h, 1d", seconds)
     .option("--created-by <NAME>", "who made it")
-    .option("--skill <NAME...>", "skills that are active for it")
-    .option("--max-retries <N>", "failures until it is given up", whole)
+    .option("--skill <NAME...>", "skills to load for it")
+    .option("--max-retries <N>", "failures before giving up", whole)
     .option("--model <MODEL>", "its model")
     .option("--provider <NAME>", "the provider of that model")
-    .option("--goal", "it is worked on over several turns until a judge says that it is done")
-    .option("--goal-max-turns <N>", "turns of that", whole)
+    .option("--goal", "work on it over several turns, until a judge says that it is done")
+    .option("--goal-max-turns <N>", "the most turns with --goal", whole)
     .addOption(
       new Option("--initial-status <STATUS>", "blocked: put aside until somebody unblocks it").choices([
         "running",
@@ -234,12 +234,12 @@ export function defineKanban(command: Command, world: KanbanWorld): void {
     .description("give a card to a profile, or to none")
     .argument("<id>", "the card")
     .argument("<profile>", "a profile, or none")
-    .option("--lane", "it is no profile: people work on it by hand")
+    .option("--lane", "it is not a profile: people do the work by hand")
     .action(async (id: string, profile: string, { lane }: { readonly lane?: true }) => {
       const assignee = profile === "none" ? null : profile;
       checkAssignee(assignee ?? undefined, lane === true, world.home);
       await onBoard((board) => board.change((change) => assign(change, id, assignee)));
-      out(assignee === null ? `✓ ${id} is nobody's now\n` : `✓ ${id} is ${assignee}'s now\n`);
+      out(assignee === null ? `✓ ${id} is assigned to nobody\n` : `✓ ${id} is assigned to ${assignee}\n`);
     });
   command
     .command("reassign")
@@ -247,19 +247,19 @@ export function defineKanban(command: Command, world: KanbanWorld): void {
     .argument("<id>", "the card")
     .argument("<profile>", "a profile, or none")
     .option("--reclaim", "take it back from its worker first")
-    .option("--lane", "it is no profile: people work on it by hand")
+    .option("--lane", "it is not a profile: people do the work by hand")
     .option("--reason <TEXT>", "why")
     .action(async (id: string, profile: string, flags: ReassignFlags) => {
       const assignee = profile === "none" ? null : profile;
       checkAssignee(assignee ?? undefined, flags.lane === true, world.home);
-      await each([id], assignee === null ? "is nobody's now" : `is ${assignee}'s now`, (change) => {
+      await each([id], assignee === null ? "is assigned to nobody" : `is assigned to ${assignee}`, (change) => {
         if (flags.reclaim && cardOf(change.db, id).status === "running") reclaim(change, id, flags.reason);
         assign(change, id, assignee);
       });
     });
   for (const [name, does, done] of [
-    ["link", "a card has to be done before another", "depends on"],
-    ["unlink", "it has not, after all", "no longer depends on"],
+    ["link", "make one card depend on another", "depends on"],
+    ["unlink", "remove a dependency between two cards", "no longer depends on"],
   ] as const)
     command
       .command(name)
@@ -281,7 +281,7 @@ export function defineKanban(command: Command, world: KanbanWorld): void {
     );
   command
     .command("heartbeat")
-    .description("say that a card is still being worked on")
+    .description("report that a card is still being worked on")
     .argument("<id>", "the card")
     .option("--note <TEXT>", "what is being done")
     .action((id: string, { note }: { readonly note?: string }) =>
@@ -297,7 +297,7 @@ export function defineKanban(command: Command, world: KanbanWorld): void {
     .argument("<id>", "the card")
     .argument("<text...>", "the comment")
     .option("--author <NAME>", "who says it")
-    .option("--max-len <N>", "cut it after so many characters", whole)
+    .option("--max-len <N>", "cut it off after this many characters", whole)
     .action(
       async (id: string, words: readonly string[], flags: { readonly author?: string; readonly maxLen?: number }) => {
         const body = world.home.redact(words.join(" ")).slice(0, flags.maxLen);
@@ -335,7 +335,7 @@ export function defineKanban(command: Command, world: KanbanWorld): void {
     );
   command
     .command("unblock")
-    .description("let blocked or scheduled cards go on")
+    .description("return blocked or scheduled cards to work")
     .argument("<id...>", "the cards")
     .option("--reason <TEXT>", "why; also kept as a comment")
     .action(async (ids: readonly string[], flags: { readonly reason?: string }) => {
@@ -347,7 +347,7 @@ export function defineKanban(command: Command, world: KanbanWorld): void {
     });
   command
     .command("schedule")
-    .description("put a card aside for later; nothing but unblock brings it back")
+    .description("put a card aside for later; only unblock brings it back")
     .argument("<id>", "the card")
     .argument("[reason...]", "why; also kept as a comment")
     .action(async (id: string, words: readonly string[]) => {
@@ -363,7 +363,7 @@ export function defineKanban(command: Command, world: KanbanWorld): void {
     .argument("<id>", "the card")
     .argument("[reason...]", "why")
     .option("--ids <ID...>", "more cards")
-    .option("--force", "although cards it depends on are not done")
+    .option("--force", "even if cards it depends on are not done")
     .option("--dry-run", "only say what would happen")
     .action(
       async (
@@ -381,7 +381,7 @@ export function defineKanban(command: Command, world: KanbanWorld): void {
     .command("archive")
     .description("take cards off the board")
     .argument("<id...>", "the cards")
-    .option("--rm", "remove them for good, with all that was said of them")
+    .option("--rm", "delete them for good, with their comments and history")
     .action((ids: readonly string[], { rm }: { readonly rm?: true }) =>
       each(ids, rm ? "is removed" : "is archived", (change, id) => (rm ? remove(change, id) : archive(change, id))),
     );
@@ -391,7 +391,7 @@ export function defineKanban(command: Command, world: KanbanWorld): void {
       onBoard(async (board) => {
         const problems = await board.repair();
         if (asJson) data({ path: board.path, problems });
-        else if (problems.length === 0) out("✓ The board is sound.\n");
+        else if (problems.length === 0) out("✓ The board's file is intact.\n");
         for (const problem of asJson ? [] : problems) world.err(`✗ ${problem}\n`);
         if (problems.length > 0) world.failed();
       }),

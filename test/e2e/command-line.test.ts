@@ -50,6 +50,18 @@ test("a dump tells about the installation and holds no secret", async () => {
     assert.doesNotMatch((await hermes(home, 0, ...args)).out, /0123456789/, args.join(" "));
 });
 
+test("help fits 80 columns, also where terms are long", async () => {
+  await using home = await tempHome();
+  for (const name of ["cron", "kanban"]) {
+    const { out } = await hermes(home, 0, name, "--help");
+    assert.deepEqual(
+      out.split("\n").filter((line) => line.length > 80),
+      [],
+      name,
+    );
+  }
+});
+
 test("a slash command behind -z is answered by the program; what needs a screen says so", async () => {
   await using home = await tempHome();
   await hermes(home, 0, "-z", "hello");

@@ -20,7 +20,7 @@ test("cards are created, depend on each other, are worked on, put aside and done
   assert.match(await ok(), new RegExp(`${first.id} {2}ready[\\s\\S]*${second} {2}todo`));
   assert.match(await ok("claim", first.id), /is yours, as run 1/);
   assert.match((await type("reassign", first.id, "none")).stderr, /being worked on.*--reclaim/);
-  assert.match(await ok("reassign", first.id, "none", "--reclaim"), /is nobody's now/);
+  assert.match(await ok("reassign", first.id, "none", "--reclaim"), /is assigned to nobody/);
   await ok("claim", first.id);
   const refused = await type("complete", second, first.id, "--result", "key sk-proj-abcdefghijklmnopqrstuvwxyz012345");
   assert.deepEqual([refused.code, refused.stdout], [1, `✓ ${first.id} is done\n`]);

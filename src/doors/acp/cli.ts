@@ -22,7 +22,7 @@ export function define(command: Command, ctx: CliContext): void {
   command
     .description("serve editors over the Agent Client Protocol (ACP) on stdin and stdout; editors start it themselves")
     .option("--version", "show the version")
-    .option("--check", "check that everything it needs is there; exit code 0 or 1")
+    .option("--check", "check that everything it needs is installed; exit code 0 or 1")
     .option("--setup", "connect a model, step by step")
     .option("--setup-browser", "install the library that drives browsers")
     .option("-y, --yes", "install without asking")

@@ -65,7 +65,7 @@ const RUN_IT = () => `${hermesCommand("gateway start")}, or ${hermesCommand("cro
 
 function ticking(found: CronStatus, { zone, isLooking }: { zone: Zone; isLooking: boolean }): readonly Finding[] {
   const { jobs, next } = found;
-  if (jobs.enabled === 0) return [{ level: "ok", text: t("no job is due: all are paused or over") }];
+  if (jobs.enabled === 0) return [{ level: "ok", text: t("no job is due: all are paused or finished") }];
   const count = plural(jobs.enabled, "job");
   if (!found.running) return [{ level: "warn", text: `${count}, but nothing is running the schedule`, fix: RUN_IT() }];
   const upcoming = next ? `; next ${next.name}, ${when(next.at, zone)}` : "";

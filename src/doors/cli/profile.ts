@@ -74,7 +74,7 @@ export function define(command: Command, ctx: CliContext): void {
     .action(act((name: string, flags: { json?: true }) => show(ctx, name, flags)));
   command
     .command("describe <name> [text...]")
-    .description("say what a profile is for, or show it; boards give it work by that")
+    .description("set or show what a profile is for; boards assign work by it")
     .action(act((name: string, words: readonly string[]) => describe(ctx, name, words)));
   command
     .command("rename <old> <new>")

@@ -107,7 +107,7 @@ export const SUBCOMMANDS: readonly Subcommand[] = [
     load: async () => ({ define: (await import("./backup.ts")).defineImport }),
   },
   { name: "insights", summary: "show usage statistics", load: () => import("./insights.ts") },
-  { name: "kanban", summary: "work off a board of cards together", load: () => import("./kanban.ts") },
+  { name: "kanban", summary: "manage a board of cards", load: () => import("./kanban.ts") },
   {
     name: "login",
     summary: "save a provider key (same as auth add)",
@@ -246,6 +246,7 @@ async function run(start: CliStart, io: CliIo, closers: (() => Promise<void>)[])
     outputError: (text, write) => write(`hermes: ${text.replace(/^error: /, "").trimEnd()}\nSee --help.\n`),
   });
   command.configureHelp({
+    minWidthToWrap: 20, // long terms would leave none of 80 columns to wrap in
     styleTitle: said,
     styleCommandDescription: said,
     styleSubcommandDescription: said,

@@ -43,22 +43,22 @@ interface FieldFlags extends JsonFlag {
 
 export function define(command: Command, ctx: CliContext): void {
   const json = (child: Command) => child.option("--json", "machine-readable");
-  command.description("run prompts on a schedule: every morning, in 20 minutes, every first of the month");
+  command.description("run prompts on a schedule: every morning, in 20 minutes, on the first of every month");
   json(command.command("list", { isDefault: true }))
-    .description("list the jobs, when they run next and what came of the last run")
-    .option("--all", "also those that are completed or turned off")
+    .description("list the jobs with their next and last runs")
+    .option("--all", "include completed and disabled jobs")
     .action((flags: JsonFlag & { readonly all?: true }) => list(flags, ctx));
   fields(json(command.command("create").alias("add")))
     .description("schedule a job")
     .argument("<schedule>", 'when: "every weekday at 9", "in 20 minutes", "every 2h", "0 9 * * 1-5", 每天早上8点')
-    .argument("[prompt...]", "what the agent is to do")
+    .argument("[prompt...]", "what the agent should do")
     .action((schedule: string, words: readonly string[], flags: FieldFlags) => create(schedule, words, flags, ctx));
   // Before --no-agent, which would be the default otherwise: an edit changes what is named.
-  fields(json(command.command("edit").option("--agent", "ask the agent again, after --no-agent")))
+  fields(json(command.command("edit").option("--agent", "use the agent again, after --no-agent")))
     .description("change a job; an empty text clears a field")
     .argument("<job>", "its id or name")
-    .option("--schedule <WHEN>", "another schedule")
-    .option("--prompt <TEXT>", "another prompt")
+    .option("--schedule <WHEN>", "the new schedule")
+    .option("--prompt <TEXT>", "the new prompt")
     .action((job: string, flags: FieldFlags) => answer((jobs) => jobs.update(job, fieldsOf(flags)), flags, ctx));
   json(command.command("pause"))
     .description("pause a job")
@@ -85,7 +85,7 @@ export function define(command: Command, ctx: CliContext): void {
     .action((flags: JsonFlag) => status(flags, ctx));
   command
     .command("tick")
-    .description("start every job that is due now, wait for all of them, and end")
+    .description("run all jobs that are due now, then exit")
     .action(() => tick(ctx));
   command
     .command("daemon")
@@ -97,7 +97,7 @@ const fields = (command: Command) =>
   command
     .option("--name <TEXT>", "its name")
     .option("--deliver <TARGET...>", "where answers go: local (files only), origin, all, a platform, PLATFORM:CHAT_ID")
-    .option("--skill <NAME...>", "skills that are active in it")
+    .option("--skill <NAME...>", "skills to load for it")
     .option("--model <MODEL>", "its model")
     .option("--provider <NAME>", "its provider")
     .option("--base-url <URL>", "where its model is asked, instead of the provider's own address")
@@ -105,7 +105,7 @@ const fields = (command: Command) =>
     .option("--script <FILE>", "a script in scripts/ of the home that runs before the prompt")
     .option("--no-agent", "deliver what the script prints; no model is asked")
     .option("--context-from <JOB...>", "put the last output of other jobs in front of the prompt")
-    .option("--toolsets <NAME...>", "nothing but these toolsets")
+    .option("--toolsets <NAME...>", "use only these toolsets")
     .option("--workdir <FOLDER>", "the folder it works in")
     .option("--tz <ZONE>", "the time zone of its schedule, such as Europe/Berlin")
     .option("--budget-usd <AMOUNT>", "what one run may cost")
@@ -279,7 +279,7 @@ async function tick(ctx: CliContext): Promise<void> {
     if (by === null) await scheduler.takeQueued();
     return scheduler.tick();
   });
-  if (!looked) return io.out("Another process is looking just now.\n");
+  if (!looked) return io.out("Another process is checking the schedule right now.\n");
   if (count === 0) io.out("nothing due\n");
 }
 

@@ -282,7 +282,7 @@ export class ChatTurn {
     const { routes, settings } = this.#ports;
     const entry = await routes.get(this.key);
     const why = settings.home.redact(reason);
-    const text = t("I could not begin to answer this message, three times: {why}. {next}", { why, next: said(NEXT) });
+    const text = t("I failed three times to start answering this message: {why}. {next}", { why, next: said(NEXT) });
     await this.#settle("dead", text, entry ? { ...entry, suspended: true } : undefined);
   }
 

@@ -27,21 +27,21 @@ interface SubscribeFlags {
 
 export function define(command: Command, ctx: CliContext): void {
   const json = (child: Command) => child.option("--json", "machine-readable");
-  command.description("let other programs start a turn: each route is an address that they call");
+  command.description("let other programs start a turn: each route is a URL that they call");
   json(command.command("subscribe").alias("add"))
-    .description("add a route, or replace a subscribed one; a running gateway takes it at once")
-    .argument("<name>", "the name of the route, the end of its address")
-    .option("--prompt <TEXT>", "the message for the agent; {a.b} is a place in the payload, {__raw__} all of it")
+    .description("add or replace a route; a running gateway uses it at once")
+    .argument("<name>", "the name of the route: the last part of its URL")
+    .option("--prompt <TEXT>", "the message for the agent; {a.b} inserts a field of the payload, {__raw__} all of it")
     .option("--events <LIST>", "events to react to, separated by commas; default all")
     .option("--skills <LIST>", "skills to load, separated by commas")
     .option("--deliver <TARGET>", "where the answer goes: log (default), github_comment, or as in hermes send")
-    .option("--deliver-chat-id <ID>", "the chat of that platform; it may be a place in the payload")
-    .option("--deliver-only", "send the filled prompt itself; no agent, no model")
+    .option("--deliver-chat-id <ID>", "the chat on that platform; {a.b} inserts a field of the payload")
+    .option("--deliver-only", "send the filled-in prompt as it is, without the agent")
     .option("--secret <TEXT>", "the secret that deliveries are signed with; default: a new one")
     .option("--description <TEXT>", "a note for yourself")
     .action((name: string, flags: SubscribeFlags) => add(name, flags, ctx));
   json(command.command("list", { isDefault: true }))
-    .description("list the routes of the settings and the subscribed ones")
+    .description("list the routes, those in config.yaml and the subscribed ones")
     .action(({ json: asJson }: { readonly json?: true }) => list(asJson === true, ctx));
   command
     .command("remove")
@@ -51,7 +51,7 @@ export function define(command: Command, ctx: CliContext): void {
   json(command.command("test"))
     .description("send a signed delivery to a route; exit code 0 accepted, 1 not")
     .argument("<name>", "the name from the list")
-    .option("--payload <JSON>", "what is sent: an object in JSON, or @FILE")
+    .option("--payload <JSON>", "the JSON object to send, or @FILE")
     .action((name: string, flags: { readonly payload?: string; readonly json?: true }) => tryOut(name, flags, ctx));
 }
 

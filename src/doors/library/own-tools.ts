@@ -35,7 +35,9 @@ function check(tool: AgentTool): void {
     throw new UserError(`tools: "${name}" has no description; the model chooses by it.`);
   if (typeof run !== "function") throw new UserError(`tools: "${name}" has no function run.`);
   if (parameters !== undefined && (!isRecord(parameters) || parameters.type !== "object"))
-    throw new UserError(`tools: the parameters of "${name}" are no JSON Schema of an object ({type: "object", ...}).`);
+    throw new UserError(
+      `tools: the parameters of "${name}" are not a JSON Schema of an object ({type: "object", ...}).`,
+    );
 }
 
 function group(tools: readonly AgentTool[]): ForeignTools {

@@ -44,7 +44,7 @@ export class Asks {
           "One prompt to this Hermes agent, with its memory, skills and tools; resolves to its answer. Give session_id back to continue. Nobody can approve anything meanwhile: what would need approval is refused.",
         acts: true,
         args: z.object({
-          prompt: z.string().min(1).max(LONGEST_PROMPT).describe("what the agent is to do or answer"),
+          prompt: z.string().min(1).max(LONGEST_PROMPT).describe("what the agent should do or answer"),
           session_id: id("continue this conversation; absent: a new one").optional(),
           timeout_ms: wholeNumber("the turn is stopped after this long", {
             from: SHORTEST_MS,
@@ -63,7 +63,7 @@ export class Asks {
   }
 
   async #ask({ prompt, session_id: named, timeout_ms: ms }: Given, call: ToolCall): Promise<object> {
-    if (prompt.trim() === "") throw new ToolError("empty_prompt", "prompt is empty; say what the agent is to do");
+    if (prompt.trim() === "") throw new ToolError("empty_prompt", "prompt is empty; say what the agent should do");
     const sessionId = await this.#session(named, call);
     const stop = new AbortController();
     const leave = () => stop.abort(CLIENT_GONE);

@@ -64,7 +64,7 @@ const NOTICES = {
     "我在处理“{text}”时被中断。发送 continue 即可继续。",
   "state.db holds {count} answers that Python Hermes had to deliver (delivery_obligations); they are not taken over: its own gateway sends what is still open":
     "state.db 中有 {count} 条 Python Hermes 尚需送达的回答（delivery_obligations）；它们不会被接管：未送达的由它自己的网关发送",
-  "I could not begin to answer this message, three times: {why}. {next}": "三次都未能开始回答此消息：{why}。{next}",
+  "I failed three times to start answering this message: {why}. {next}": "三次都未能开始回答此消息：{why}。{next}",
   "Your next message starts a new conversation; /resume reopens this one.":
     "你的下一条消息会开始新的对话；/resume 可重新打开此对话。",
   "I tried to answer this message three times and failed. Your next message starts a new conversation; /resume reopens this one.":
@@ -163,27 +163,26 @@ const WEBHOOKS = {
     "监听的端口；0 = 任意空闲端口（API_SERVER_PORT，8642）",
   "let other programs start a turn: add, list and test webhook routes":
     "让其他程序发起一轮：添加、列出和测试 webhook 路由",
-  "let other programs start a turn: each route is an address that they call":
+  "let other programs start a turn: each route is a URL that they call":
     "让其他程序发起一轮：每个路由是它们调用的一个地址",
-  "add a route, or replace a subscribed one; a running gateway takes it at once":
-    "添加路由，或替换已订阅的路由；运行中的网关立即采用",
-  "the name of the route, the end of its address": "路由名称，即其地址的末尾",
-  "the message for the agent; {a.b} is a place in the payload, {__raw__} all of it":
+  "add or replace a route; a running gateway uses it at once": "添加路由，或替换已订阅的路由；运行中的网关立即采用",
+  "the name of the route: the last part of its URL": "路由名称，即其地址的末尾",
+  "the message for the agent; {a.b} inserts a field of the payload, {__raw__} all of it":
     "给智能体的消息；{a.b} 是载荷中的一个位置，{__raw__} 是全部载荷",
   "events to react to, separated by commas; default all": "要响应的事件，用逗号分隔；默认全部",
   "skills to load, separated by commas": "要加载的技能，用逗号分隔",
   "where the answer goes: log (default), github_comment, or as in hermes send":
     "回答送往何处：log（默认）、github_comment，或与 hermes send 相同的目标",
-  "the chat of that platform; it may be a place in the payload": "该平台上的聊天；可以是载荷中的一个位置",
-  "send the filled prompt itself; no agent, no model": "直接发送填好的提示；不用智能体，不用模型",
+  "the chat on that platform; {a.b} inserts a field of the payload": "该平台上的聊天；可以是载荷中的一个位置",
+  "send the filled-in prompt as it is, without the agent": "直接发送填好的提示；不用智能体，不用模型",
   "the secret that deliveries are signed with; default: a new one": "用于给投递签名的密钥；默认新建一个",
   "a note for yourself": "给自己的备注",
-  "list the routes of the settings and the subscribed ones": "列出设置中的路由和已订阅的路由",
+  "list the routes, those in config.yaml and the subscribed ones": "列出设置中的路由和已订阅的路由",
   "remove a subscribed route": "删除已订阅的路由",
   "the name from the list": "列表中的名称",
   "send a signed delivery to a route; exit code 0 accepted, 1 not":
     "向路由发送带签名的投递；退出码 0 表示接受，1 表示未接受",
-  "what is sent: an object in JSON, or @FILE": "发送的内容：JSON 对象，或 @FILE",
+  "the JSON object to send, or @FILE": "发送的内容：JSON 对象，或 @FILE",
   "✓ The route {name} was added.": "✓ 已添加路由 {name}。",
   "✓ The route {name} was replaced.": "✓ 已替换路由 {name}。",
   "✓ The route {name} was removed.": "✓ 已删除路由 {name}。",

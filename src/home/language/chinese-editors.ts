@@ -5,7 +5,7 @@ const HELP = {
   "serve editors over the Agent Client Protocol": "通过 Agent Client Protocol 为编辑器服务",
   "serve editors over the Agent Client Protocol (ACP) on stdin and stdout; editors start it themselves":
     "通过标准输入输出上的 Agent Client Protocol（ACP）为编辑器服务；由编辑器启动",
-  "check that everything it needs is there; exit code 0 or 1": "检查所需的一切是否就绪；退出码 0 或 1",
+  "check that everything it needs is installed; exit code 0 or 1": "检查所需的一切是否就绪；退出码 0 或 1",
   "connect a model, step by step": "一步一步连接模型",
   "install the library that drives browsers": "安装驱动浏览器的库",
   "install without asking": "不询问直接安装",
