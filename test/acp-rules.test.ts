@@ -49,6 +49,19 @@ after(async () => {
   await home[Symbol.asyncDispose]();
 });
 
+test("a home without a model can be signed in to once one is connected, and says how", async () => {
+  await using empty = await tempHome();
+  await using other = await startEditorHere({ home: empty });
+  assert.deepEqual(
+    other.initialized.authMethods?.map(({ id }) => id),
+    ["hermes-setup"],
+  );
+  await assert.rejects(
+    other.agent.request("authenticate", { methodId: "hermes-setup" }),
+    /No model is connected\. Run: hermes acp --setup/,
+  );
+});
+
 describe("a conversation", () => {
   test("is offered with its modes, models and, right behind that, the commands of the editor", async () => {
     const made = await editor.agent.request("session/new", { cwd: home.project, mcpServers: [] });

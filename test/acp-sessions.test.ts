@@ -135,6 +135,9 @@ describe("stored conversations", () => {
   test("a folder that does not exist is an error that says so", async () => {
     await assert.rejects(editor.begin(join(home.osHome, "nowhere")), /no such folder/);
     await assert.rejects(editor.begin("relative"), /absolute path/);
+    // An editor on Windows, an agent in WSL.
+    if (process.platform === "linux")
+      await assert.rejects(editor.begin("C:\\No\\such place"), /no such folder: \/mnt\/c\/No\/such place/);
   });
 });
 

@@ -50,6 +50,15 @@ const ASKING: Readonly<Record<string, Asking>> = {
       [{ messages: [{ role: "wizard", content: "x" }] }, "messages[0].role"],
       [{ messages: [{ role: "user", content: [{ type: "file" }] }] }, "messages[0].content"],
       [{ messages: [{ role: "user", content: [{ type: "text" }] }] }, "messages[0].content"],
+      [
+        {
+          messages: [
+            { role: "system", content: [{ type: "image_url", image_url: "http://x/a.png" }] },
+            ...say.messages,
+          ],
+        },
+        "messages[0].content",
+      ],
       [{ messages: [{ role: "user", content: [{ type: "image_url", image_url: "ftp://x" }] }] }, "messages[0].content"],
       [{ messages: [{ role: "user", content: "x".repeat(65_537) }] }, "messages[0].content"],
       [{ ...say, model: 7 }, "model"],

@@ -158,8 +158,9 @@ test("any call becomes a run when its client does not want to wait", async () =>
 });
 
 test("a run follows a stored response, or the session it names", async () => {
-  const first = await rig.call("POST", "/v1/responses", { input: "one" });
+  const first = await rig.call("POST", "/v1/responses", { input: "one", instructions: "Be brief." });
   await isAt(await start({ input: "two", previous_response_id: first.json.id }), "completed");
+  assert.match(rig.model.last.body.messages[0].content, /Be brief\./, "instructions are inherited");
   const named = { session_id: "a-run-session" };
   await isAt(await start({ input: "three", ...named }), "completed");
   await isAt(await start({ input: [{ role: "user", content: "four" }], ...named }), "completed");

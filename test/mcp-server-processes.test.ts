@@ -107,29 +107,6 @@ describe("next to a gateway", () => {
     );
   });
 
-  test("an answer that was not offered is refused, and one whose process is gone is not called resolved", async () => {
-    const target = join(home.project, "other");
-    await writeFile(target, "x", { mode: 0o600 });
-    paper.say("b", `run chmod 777 ${target}`);
-    const { id } = await waiting();
-    // As a question whose answer is not to be remembered.
-    const { DatabaseSync } = await import("node:sqlite");
-    const db = new DatabaseSync(home.at("state.db"), { timeout: 10_000 });
-    db.exec(
-      `UPDATE approvals_open SET payload = json_set(payload, '$.allowAlways', json('false'), '$.allowSession', json('false'))`,
-    );
-    db.close();
-    for (const decision of ["allow-always", "allow-session"]) {
-      const { json } = await asked(client, "permissions_respond", { id, decision });
-      assert.equal(json.code, "not_offered", decision);
-    }
-    await gateway.kill();
-    const { json } = await asked(client, "permissions_respond", { id, decision: "allow-once" });
-    assert.equal(json.code, "nobody_waits");
-    assert.equal((await stat(target)).mode & 0o777, 0o600);
-    gateway = await startGateway(home);
-  });
-
   test("a cursor holds over kill -9 of the gateway and of the server: nothing lost, nothing twice", async () => {
     const { json: start } = await asked(client, "events_wait", { timeout_ms: 0 });
     let cursor: number = start.next_cursor;
@@ -181,6 +158,28 @@ describe("next to a gateway", () => {
     assert.equal(json.success, true);
     assert.equal(paper.textsOf("a").filter((text) => text === "from another agent").length, 1);
     assert.equal(rowsOf(home, "SELECT 1 FROM outbox WHERE cause LIKE 'send:mcp:%' AND state = 'sent'").length, 1);
+  });
+
+  test("an answer that was not offered is refused, and one whose process is gone is not called resolved", async () => {
+    const target = join(home.project, "other");
+    await writeFile(target, "x", { mode: 0o600 });
+    paper.say("b", `run chmod 777 ${target}`);
+    const { id } = await waiting();
+    // As a question whose answer is not to be remembered.
+    const { DatabaseSync } = await import("node:sqlite");
+    const db = new DatabaseSync(home.at("state.db"), { timeout: 10_000 });
+    db.exec(
+      `UPDATE approvals_open SET payload = json_set(payload, '$.allowAlways', json('false'), '$.allowSession', json('false'))`,
+    );
+    db.close();
+    for (const decision of ["allow-always", "allow-session"]) {
+      const { json } = await asked(client, "permissions_respond", { id, decision });
+      assert.equal(json.code, "not_offered", decision);
+    }
+    await gateway.kill();
+    const { json } = await asked(client, "permissions_respond", { id, decision: "allow-once" });
+    assert.equal(json.code, "nobody_waits");
+    assert.equal((await stat(target)).mode & 0o777, 0o600);
   });
 });
 
@@ -340,17 +339,12 @@ describe("other clients", () => {
     const client = new sdk.Client({ name: "first", version: "1" });
     const start = { command: process.execPath, args: [launcher, "mcp", "serve"], env: environmentFor({ home }) };
     await client.connect(new stdio.StdioClientTransport({ ...start, cwd: home.project }));
-    assert.equal((await client.listTools()).tools.length, 12);
+    const { tools } = await client.listTools();
+    assert.equal(tools.length, 12);
+    const guide = await readFile(join(repository, "docs", "guide", "mcp-server.md"), "utf8");
+    for (const { name } of tools) assert.ok(guide.includes(`\`${name}\``), `${name} is in the guide`);
     const { content } = await client.callTool({ name: "ask", arguments: { prompt: "2+2?" } });
     assert.match(JSON.stringify(content), /four/);
     await client.close();
   });
-});
-
-test("the guide names every tool of the server", async () => {
-  await using home = await tempHome({ "config.yaml": modelConfig(model) });
-  const { client } = await stdioClient(home);
-  const guide = await readFile(join(repository, "docs", "guide", "mcp-server.md"), "utf8");
-  for (const { name } of (await client.listTools()).tools) assert.ok(guide.includes(`\`${name}\``), name);
-  await client.close();
 });

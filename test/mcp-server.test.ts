@@ -1,6 +1,7 @@
 // The MCP server over HTTP with the official client: what each tool answers to good and bad calls, and who is let in.
 import assert from "node:assert/strict";
 import { readdir } from "node:fs/promises";
+import { DatabaseSync } from "node:sqlite";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import fc from "fast-check";
@@ -187,6 +188,29 @@ describe("each tool answers, and says what is wrong with a call", () => {
       assert.match(json.error, /set API_SERVER_KEY/);
     }
   });
+});
+
+test("a cursor whose events were forgotten meanwhile says so, and goes on with those that are kept", async () => {
+  await using own = await mcpRig();
+  await saidInChat(own, { key: CHAT, session: "20260501_100000_bbbbbbbb" }, [
+    ["user", "one"],
+    ["assistant", "two"],
+    ["user", "three"],
+  ]);
+  const { json: all } = await own.call("events_poll");
+  const [first, second, third] = all.events.map(({ cursor }: { cursor: number }) => cursor);
+  const db = new DatabaseSync(own.home.at("state.db"), { timeout: 10_000 });
+  db.prepare("DELETE FROM changes WHERE id <= ?").run(second);
+  db.close();
+  for (const [after, missed] of [
+    [first, true],
+    [second, undefined],
+  ] as const) {
+    const { json } = await own.call("events_poll", { after_cursor: after });
+    assert.deepEqual([json.events[0].cursor, json.missed], [third, missed]);
+    const { json: waited } = await own.call("events_wait", { after_cursor: after, timeout_ms: 0 });
+    assert.deepEqual([waited.event.cursor, waited.missed], [third, missed]);
+  }
 });
 
 test("a number of any kind is moved into its range", async () => {

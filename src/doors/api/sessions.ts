@@ -116,12 +116,12 @@ async function messages(store: SessionStore, call: Call): Promise<Reply> {
 
 async function fork(api: Api, call: Call): Promise<Reply> {
   const { store, clock } = api.parts;
-  const { id, title } = await requireSession(store, call.param("id"));
+  const { id } = await requireSession(store, call.param("id"));
   const child = newId(clock.now());
   await api.turns.forget(id);
   // It ends as branched, not as left by its last caller.
   await store.reopen(id);
-  await store.branch(id, child, title ? { title: await store.nextTitle(title) } : {});
+  await store.branch(id, child);
   return { ...one(await requireSession(store, child)), status: 201 };
 }
 
