@@ -1,6 +1,6 @@
 // Whatever is done to a board, by whomever and in any order: one worker for each card, nothing ready that waits, nothing done unsaid.
 import assert from "node:assert/strict";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -224,4 +224,48 @@ test("a board of an older version opens, is worked on, and still has every colum
     ],
   );
   board.close();
+});
+
+test("a file that is no board is copied once and refused; indexes that miss something are rebuilt", async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), "hermes-board-"));
+  t.after(() => rm(folder, { recursive: true, force: true }));
+  const path = join(folder, "kanban.db");
+  const how = { clock: systemClock, log: recordedLog() };
+  const garbage = "no database, and long enough to be looked at. ".repeat(100);
+  await writeFile(path, garbage);
+  for (let look = 0; look < 3; look++)
+    await assert.rejects(BoardFile.open(path, how), /kanban\.db is damaged; nothing was changed.*Restore it/);
+  const names = await readdir(folder);
+  assert.equal(names.filter((name) => name.startsWith("kanban.db.damaged-")).length, 1, names.join());
+  for (const name of names.filter((one) => !/-(?:wal|shm)$/.test(one)))
+    assert.equal(await readFile(join(folder, name), "utf8"), garbage);
+
+  const other = join(folder, "other.db");
+  const board = await BoardFile.open(other, how);
+  assert.deepEqual(await board.repair(), []);
+  board.close();
+  // Written to while one of its indexes is not in its list: the index misses the card.
+  const entry = "name = 'idx_tasks_assignee_status'";
+  const schema = (work: (raw: DatabaseSync) => void) => {
+    const raw = new DatabaseSync(other, { defensive: false });
+    raw.exec("PRAGMA writable_schema = ON");
+    work(raw);
+    raw.close();
+  };
+  schema((raw) => {
+    raw.exec("CREATE TABLE aside AS SELECT * FROM sqlite_master WHERE name = 'idx_tasks_assignee_status'");
+    raw.exec(`DELETE FROM sqlite_master WHERE ${entry}`);
+  });
+  schema((raw) =>
+    raw.exec(
+      "INSERT INTO tasks (id, title, status, assignee, created_at) VALUES ('t_0000aaaa', 'kept', 'ready', 'ann', 1)",
+    ),
+  );
+  schema((raw) => raw.exec("INSERT INTO sqlite_master SELECT * FROM aside"));
+  const broken = await BoardFile.open(other, how);
+  const found = () => listCards(broken.db, { assignee: "ann", status: "ready" }).map(({ id }) => id);
+  assert.deepEqual(found(), [], "it is not found");
+  assert.deepEqual(await broken.repair(), []);
+  assert.deepEqual(found(), ["t_0000aaaa"]);
+  broken.close();
 });

@@ -112,6 +112,7 @@ describe("the words of a board", () => {
     ["create g --initial-status running --json", /"goal_mode": 0[\s\S]*"block_recurrences": 0/],
     ["create h --assignee painter --lane", /ready: h/],
     ["!create i --assignee painter", /there is no profile "painter"[\s\S]*--lane/],
+    ["!create i --skill terminal", /"terminal" is a toolset, not a skill/],
     ["!create i --branch x", /worktree/],
     ["!create i --provider x", /name both/],
     ["!create i --max-runtime soon", /a time is needed/],

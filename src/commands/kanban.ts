@@ -198,6 +198,7 @@ export function defineKanban(command: Command, world: KanbanWorld): void {
     )
     .action(async (title: readonly string[], flags: CreateFlags) => {
       checkAssignee(flags.assignee, flags.lane === true, world.home);
+      await checkSkills(flags.skill);
       const [kind = "scratch", ...path] = (flags.workspace ?? "scratch").split(":");
       const body = await textOf(flags.body, world);
       const { sessionId, chat } = world.conversation ?? {};
@@ -420,6 +421,13 @@ function checkAssignee(assignee: string | undefined, isLane: boolean, home: Open
   throw new BoardError(
     `there is no profile "${assignee}". "hermes profile list" shows them; if people work on it by hand, add --lane.`,
   );
+}
+
+async function checkSkills(names: readonly string[] = []): Promise<void> {
+  const { CONFIGURABLE } = await import("../tools/toolset/toolsets.ts");
+  const toolset = names.find((name) => Object.hasOwn(CONFIGURABLE, name));
+  if (toolset !== undefined)
+    throw new BoardError(`"${toolset}" is a toolset, not a skill; the profile's settings choose toolsets.`);
 }
 
 const reasonOf = (words: readonly string[], home: OpenHome) => home.redact(words.join(" ").trim()) || undefined;

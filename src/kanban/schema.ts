@@ -1,10 +1,11 @@
 // The file of a board: tables and columns of the Python original, which reads them by name and may work on the same file.
-import { copyFile } from "node:fs/promises";
+import { constants } from "node:fs";
+import { copyFile, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { Logger } from "../home/log.ts";
 import { makeDirectory } from "../home/paths.ts";
 import type { Clock } from "../kit/clock.ts";
-import { UserError } from "../kit/errors.ts";
+import { codeOf, UserError } from "../kit/errors.ts";
 import { type Connection, connect, settleJournal } from "../sessions/connection.ts";
 import { StoreError } from "../sessions/store.ts";
 import { transaction, waitWhileBusy } from "../sessions/write-queue.ts";
@@ -283,10 +284,13 @@ export class BoardFile {
       }
     } catch (error) {
       if (!(error instanceof StoreError) || error.code !== "damaged") throw error;
-      const copy = `${path}.damaged-${Math.floor(clock.now() / 1000)}`;
-      await copyFile(path, copy);
+      // One for each state of it: a gateway looks every few seconds.
+      const copy = `${path}.damaged-${Math.floor((await stat(path)).mtimeMs / 1000)}`;
+      await copyFile(path, copy, constants.COPYFILE_EXCL).catch((problem: unknown) => {
+        if (codeOf(problem) !== "EEXIST") throw problem;
+      });
       throw new UserError(
-        `${path} is damaged; nothing was changed, and a copy lies at ${copy}. Try: hermes kanban repair`,
+        `${path} is damaged; nothing was changed, and a copy lies at ${copy}. Restore it from a backup, or move it away: then an empty board is made.`,
       );
     }
   }
