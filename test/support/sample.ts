@@ -22,6 +22,9 @@ export function oneOf<Case>(cases: readonly Case[], name: string): readonly Case
   return cases.slice(at, at + 1);
 }
 
+/** For what draws by itself, as fast-check does: another number for every `name`. */
+export const seedFor = (name: string): number => Math.floor(randomFrom(`${seed} ${name}`)() * 2 ** 31);
+
 /** mulberry32: the same numbers for the same words. */
 function randomFrom(words: string): () => number {
   let state = 0;
