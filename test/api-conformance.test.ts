@@ -237,7 +237,7 @@ describe("addresses that ask no model", () => {
       assert.equal((await rig.call(method, path, body, { authorization: "Bearer no" })).status, 401);
     });
 
-  test("health needs no key, and HEAD is answered like GET without a body", async () => {
+  test("F269: health needs no key, and HEAD is answered like GET without a body", async () => {
     const health = await rig.call("GET", "/health", undefined, { authorization: "" });
     assert.deepEqual([health.status, health.json.status, health.json.platform], [200, "ok", "hermes-agent"]);
     const head = await rig.call("HEAD", "/v1/models");

@@ -26,13 +26,13 @@ const withTool = () =>
     },
   );
 
-test("the list of models names the agent and the aliases of the settings", async () => {
+test("F268: the list of models names the agent and the aliases of the settings", async () => {
   const names = [];
   for await (const model of await client.models.list()) names.push(model.id);
   assert.deepEqual(names, ["hermes-agent", "hermes-quick"]);
 });
 
-test("a chat completion has text, usage and a reason, and keeps the client's history and system text", async () => {
+test("F264, F270, F277: a chat completion has text, usage and a reason, and keeps the client's history and system text", async () => {
   const completion = await client.chat.completions.create({
     model: "hermes-agent",
     messages: [
@@ -99,7 +99,7 @@ test("pictures reach the model", async () => {
   assert.match(JSON.stringify(rig.model.last.body.messages.at(-1)), /image_url.*base64/);
 });
 
-test("a response can be followed by the next, which knows what was said, and be read and deleted", async () => {
+test("F266: a response can be followed by the next, which knows what was said, and be read and deleted", async () => {
   const first = await client.responses.create({ model: "hermes-agent", input: "one", instructions: "Be brief." });
   assert.equal(first.output_text, "you said one");
   const second = await client.responses.create({

@@ -104,7 +104,7 @@ describe("a start that is refused says what to do", () => {
   });
 });
 
-test("the gateway serves the API too, lives on while its port is taken, and its status says where", async () => {
+test("F251, F259, F260, F262: the gateway serves the API too, lives on while its port is taken, and its status says where", async () => {
   model.clear().otherwise({ text: "from the gateway" });
   const { port, free } = await takenPort();
   await using home = await gatewayHome(model, {
@@ -132,6 +132,67 @@ test("the gateway serves the API too, lives on while its port is taken, and its 
   assert.equal((platforms as { api_server: { listening: string } }).api_server.listening, url);
   assert.equal((await gateway.stop()).code, 0);
 });
+
+test("F261, F263, F271, F273–F276: the guide's example works, for two profiles side by side, with tools, memory and SOUL.md", async () => {
+  const [port, otherPort] = [await freePort(), await freePort()];
+  const example = (key: string, at: number) =>
+    `API_SERVER_ENABLED=true\nAPI_SERVER_KEY=${key}\nAPI_SERVER_HOST=127.0.0.1\nAPI_SERVER_PORT=${at}\nAPI_SERVER_CORS_ORIGINS=http://localhost:3000\n`;
+  await using home = await tempHome({
+    "config.yaml": modelConfig(model),
+    ".env": example("change-me-local-dev", port),
+    "memories/MEMORY.md": "The user sails.",
+    "profiles/work/config.yaml": modelConfig(model),
+    "profiles/work/.env": example("the-key-of-work", otherPort),
+    "profiles/work/memories/MEMORY.md": "The user codes.",
+  });
+  model.clear().otherwise({ text: "heard" });
+  const servers = [
+    { key: "change-me-local-dev", port, knows: /The user sails\./, not: /codes/, args: ["api"] },
+    { key: "the-key-of-work", port: otherPort, knows: /The user codes\./, not: /sails/, args: ["-p", "work", "api"] },
+  ].map((one) => {
+    const child = startHermes(one.args, { home, timeoutMs: 120_000 });
+    const listens = Promise.withResolvers<void>();
+    child.stdout?.on("data", (text: string) => text.includes(`http://127.0.0.1:${one.port}`) && listens.resolve());
+    void child.result.then(({ stderr }) => listens.reject(new Error(stderr)));
+    return { ...one, child, listens: listens.promise };
+  });
+  const [mine, works] = servers.map(({ key }) => key);
+  for (const { key, port: at, knows, not, listens } of servers) {
+    await listens;
+    const url = `http://127.0.0.1:${at}`;
+    const call = (authorization: string | null, more = {}) =>
+      fetch(`${url}/v1/chat/completions`, {
+        method: "POST",
+        headers: { ...(authorization === null ? {} : { authorization: `Bearer ${authorization}` }), ...more },
+        body: JSON.stringify({ messages: [{ role: "user", content: "hello" }] }),
+      });
+    const other = key === mine ? works : mine;
+    for (const wrong of [null, "wrong", other ?? ""]) assert.equal((await call(wrong)).status, 401);
+    const listed = await call(key, { origin: "http://localhost:3000" });
+    assert.deepEqual(
+      [listed.status, listed.headers.get("access-control-allow-origin")],
+      [200, "http://localhost:3000"],
+      "a page that is listed",
+    );
+    assert.equal((await call(key, { origin: "http://localhost:3001" })).status, 403, "a page that is not");
+    assert.equal((await call(key)).status, 200, "a front end that asks from its server has no origin");
+    const { messages, tools } = model.last.body;
+    assert.match(String(messages[0].content), knows);
+    assert.doesNotMatch(String(messages[0].content), not);
+    const names = tools.map((tool: { function: { name: string } }) => tool.function.name);
+    for (const name of ["terminal", "memory", "skill_view"]) assert.ok(names.includes(name), `${name} of ${names}`);
+  }
+  for (const { child } of servers) {
+    child.kill("SIGINT");
+    assert.equal((await child.result).code, 0);
+  }
+});
+
+async function freePort(): Promise<number> {
+  const { port, free } = await takenPort();
+  await free();
+  return port;
+}
 
 async function takenPort() {
   const other = createServer();

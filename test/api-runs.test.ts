@@ -33,7 +33,7 @@ const eventsOf = async (id: string, headers = {}) =>
     ...(data ? JSON.parse(data) : { comment }),
   }));
 
-test("a run tells its events to every reader, from the start or from a number, while it lasts and after", async () => {
+test("F267: a run tells its events to every reader, from the start or from a number, while it lasts and after", async () => {
   rig.model.script(
     { text: "I look.", thinking: "hm", toolCalls: [{ name: "terminal", arguments: { command: "echo seen" } }] },
     { text: "done", pace: 20 },

@@ -6,7 +6,7 @@ type Options = Readonly<Record<string, unknown>>;
 const read = (options: Options = {}, profile = "default") =>
   readApiSettings((key) => options[key], { paths: { profile } } as Parameters<typeof readApiSettings>[1]); // nothing else of it is read
 
-describe("who may use a server off this machine", () => {
+describe("F272: who may use a server off this machine", () => {
   const cases: readonly (readonly [key: string | undefined, refused: RegExp | null])[] = [
     [undefined, /no key is set/],
     ["change-me-local-dev", /placeholder/],
@@ -32,7 +32,7 @@ describe("who may use a server off this machine", () => {
         assert.equal(refusalToStart(read({ host, key })), null);
     });
 
-  test("what a person should know is said", () => {
+  test("F276: what a person should know is said", () => {
     const said = (options: Options) => startWarnings(read(options)).join("\n");
     assert.equal(said({ key: "k7Rq2_ab" }), "");
     assert.match(said({}), /^no key is set: any local program can use this server$/);
