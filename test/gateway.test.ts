@@ -100,6 +100,18 @@ describe("a gateway", () => {
     assert.equal(new Set(systems).size, 1);
   });
 
+  test("what was written long before it is read says when, to the model alone", async () => {
+    const [old, recent] = ["the question of an hour ago", "the question of two minutes ago"];
+    for (const [text, seconds] of [[old, 3600] as const, [recent, 120] as const]) {
+      paper.say("ann", text, { at: Date.now() / 1000 - seconds });
+      await answered("ann", text);
+    }
+    const said = (text: string) => lastSaid(requestsWith(text)[0] ?? assert.fail("no request"));
+    assert.match(said(old), /\[Written at \d{4}-\d\d-\d\dT[\d:.]+Z, 60 minutes ago\.\]/);
+    assert.doesNotMatch(said(recent), /Written at/);
+    assert.deepEqual(rowsOf(home, "SELECT 1 FROM messages WHERE role = 'user' AND content LIKE '%Written at%'"), []);
+  });
+
   test("F247: a stranger is no session, no row and no request; a code opens the door", async () => {
     const before = model.requests.length;
     paper.say("stranger", "let me in");
