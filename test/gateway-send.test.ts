@@ -57,7 +57,9 @@ describe("a message to a chat", () => {
       const said = lastSaid(request);
       if (said.startsWith("tell"))
         return {
-          toolCalls: [{ name: "send_message", arguments: { target: "paper:cleo", message: "greetings from Bob" } }],
+          toolCalls: [
+            { name: "send_message", arguments: { target: `paper:${said.slice(5)}`, message: "greetings from Bob" } },
+          ],
         };
       return { text: `heard: ${said}` };
     });
@@ -89,6 +91,14 @@ describe("a message to a chat", () => {
         "SELECT content FROM messages WHERE role = 'assistant' AND content LIKE '[Delivered from paper]%'",
       );
       assert.equal(mirrored.length, 1);
+      for (const user of ["gil", "hana"]) paper.say("club", `hi from ${user}`, { user, kind: "group" });
+      await until("both are known there", () => paper.textsOf("club").length === 2);
+      paper.say("bob", "tell club");
+      await until("the club is told", () => paper.textsOf("club").includes("greetings from Bob"));
+      paper.say("bob", "done?");
+      await until("the tool is done", () => paper.textsOf("bob").some((text) => text.includes("heard: done?")));
+      const more = rowsOf(home, "SELECT 1 FROM messages WHERE content LIKE '[Delivered from paper]%'").length;
+      assert.equal(more, 1, "of several conversations of a chat none is meant");
       assert.equal(rowsOf(home, "SELECT 1 FROM outbox WHERE cause LIKE 'send:%' AND state = 'sent'").length >= 3, true);
     } finally {
       await gateway.stop();

@@ -254,6 +254,25 @@ describe("a gateway", () => {
     await answered("zed", "heard: and now?");
   });
 
+  test("/resume of a conversation that another chat is in opens a copy: neither hears what the other says", async () => {
+    const held = sessionOf("ann").session_id;
+    paper.say("ida", `/resume ${held}`);
+    await answered("ida", "Resumed ");
+    const copy = sessionOf("ida").session_id;
+    assert.notEqual(copy, held);
+    assert.equal(sessionOf("ann").session_id, held);
+    paper.say("ida", "what was said before?");
+    await answered("ida", "heard: what was said before?");
+    const asked = requestsWith("what was said before?").at(-1);
+    assert.match(JSON.stringify(asked?.body.messages), /my name is Ann/);
+    assert.deepEqual(
+      rowsOf(home, "SELECT DISTINCT session_id FROM messages WHERE content = 'what was said before?'").map((row) => ({
+        ...row,
+      })),
+      [{ session_id: copy }],
+    );
+  });
+
   test("gateway status tells what people ask", async () => {
     const { stdout, code } = await typed(home, ["gateway", "status", "--json"]);
     assert.equal(code, 0);

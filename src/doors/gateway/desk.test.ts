@@ -90,6 +90,17 @@ test("what one person writes in a breath is one turn; what somebody else writes 
   assert.deepEqual(await turns(), [first, third, fourth]);
 });
 
+test("a chat that waits for long keeps no other one waiting", async (t) => {
+  const entry = { name: "p", batchSeconds: ({ text }: QueuedMessage) => (text === "an album" ? 600 : 0.05) };
+  const bot = () => ({ entry, account: "b", adapter: null }) as unknown as ReturnType<TurnPorts["bot"]>; // what a desk asks of it
+  const { desk, work } = await open(t, { bot });
+  const [soon] = await wrote(work, said("ann", { thread: "one" }), said("bob", { thread: "two", text: "an album" }));
+  desk.open({} as CommandDesk);
+  const ended = async () => (await work.due("p", "b")).map(({ cause }) => cause);
+  for (const end = Date.now() + 20_000; (await ended()).length === 0 && Date.now() < end; ) await delay(5);
+  assert.deepEqual(await ended(), [`inbox:${soon}`]);
+});
+
 test("what is written later, or behind /queue, is a turn of its own", async (t) => {
   const { work, turns } = await open(t);
   const now = Date.now() / 1000;

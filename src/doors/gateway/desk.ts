@@ -49,7 +49,7 @@ export class Desk {
   #state: "closed" | "open" | "draining" = "closed";
   #looking: Promise<void> | null = null;
   #again = false;
-  #alarm: NodeJS.Timeout | null = null;
+  #alarm: { readonly at: number; readonly timer: NodeJS.Timeout } | null = null;
 
   /** `changed`: a turn began or ended, or another number of chats waits for one. */
   constructor(ports: TurnPorts, changed: () => void) {
@@ -106,7 +106,7 @@ export class Desk {
   /** No turn begins any more. Resolves when those that run are over, or have been cut off after `ms`. Answers how many were. */
   async drain(ms: number, why: Extract<Interruption, "shutdown" | "restart">): Promise<number> {
     this.#state = "draining";
-    if (this.#alarm) clearTimeout(this.#alarm);
+    if (this.#alarm) clearTimeout(this.#alarm.timer);
     const over = () => Promise.all([...this.#turns.values()].map((one) => one.over));
     const inTime = new AbortController();
     await Promise.race([over(), this.#clock.sleep(ms, inTime.signal).catch(() => undefined)]);
@@ -411,9 +411,15 @@ export class Desk {
     this.#ports.wake(entry.name);
   }
 
+  /** The first of several chats that wait counts. */
   #wakeAt(ms: number): void {
-    if (this.#alarm) clearTimeout(this.#alarm);
-    this.#alarm = setTimeout(() => this.look(), Math.max(5, ms - this.#clock.now())).unref();
+    if (this.#alarm && this.#alarm.at <= ms) return;
+    if (this.#alarm) clearTimeout(this.#alarm.timer);
+    const ring = () => {
+      this.#alarm = null;
+      this.look();
+    };
+    this.#alarm = { at: ms, timer: setTimeout(ring, Math.max(5, ms - this.#clock.now())).unref() };
   }
 }
 

@@ -146,6 +146,7 @@ test("before a destructive command another message is a no, and is read as a mes
   assert.equal(questions.takeText(place.key, "by the way", bob), "no");
   assert.equal(questions.waits(place.key), true, "somebody else's message is none");
   assert.equal(questions.takeText(place.key, "by the way", ann), "no");
+  assert.equal(questions.waits(place.key), false, "at once, not when its two minutes are over");
   assert.equal(await asked, "cancel");
   const again = questions.confirm("New conversation?", "The old one is kept.", place);
   await settle();

@@ -96,6 +96,26 @@ test("of what an older version wrote and what is known here the newer one counts
   );
 });
 
+test("a new conversation of a chat keeps what others noted of the chat, and begins its own counts anew", async (t) => {
+  const { open } = await world(t);
+  const routes = await open();
+  const known = entry("2026-05-02T10:00:00", {
+    ...{
+      total_tokens: 7,
+      suspended: true,
+      model_override: { model: "m" },
+      metadata: { pinned: true },
+      later_field: [1],
+    },
+  });
+  const { session_id: id, ...begun } = routes.begin("k", { platform: "p", chat_type: "dm", chat_id: "c" }, known);
+  assert.notEqual(id, "s");
+  assert.partialDeepStrictEqual(begun, {
+    ...{ model_override: { model: "m" }, metadata: { pinned: true }, later_field: [1] },
+    ...{ total_tokens: 0, suspended: false, reset_had_activity: true, prev_session_id: "s" },
+  });
+});
+
 test("sessions.json follows once a minute at most, and at the end; a damaged one stops nothing", async (t) => {
   const { open, write, written, clock } = await world(t);
   await write("{broken");
