@@ -11,7 +11,12 @@ import { fewer, seedFor } from "./support/sample.ts";
 
 type Act =
   | { readonly type: "say" | "edit" | "delete" | "stop" | "new" | "queue" | "steer" | "status" | "approve" | "replay" }
-  | { readonly type: "wait"; readonly ms: number };
+  /** `meet`: until a turn of the chat is at the model, which holds it then, each for so long at most. A busy machine would begin none before all is said. */
+  | { readonly type: "meet" | "wait"; readonly ms: number };
+
+const met = { type: "meet", ms: 30_000 } as const;
+/** On every machine: a turn that is stopped while the model works on it, and one that is left for a new conversation. */
+const GIVEN_UP: readonly Act[] = [{ type: "say" }, met, { type: "stop" }, { type: "say" }, met, { type: "new" }];
 
 const act: fc.Arbitrary<Act> = fc.oneof(
   { weight: 5, arbitrary: fc.constant({ type: "say" as const }) },
@@ -23,7 +28,8 @@ const act: fc.Arbitrary<Act> = fc.oneof(
       })),
     ),
   },
-  { weight: 3, arbitrary: fc.integer({ min: 0, max: 60 }).map((ms) => ({ type: "wait" as const, ms })) },
+  { weight: 3, arbitrary: fc.constant({ type: "meet" as const, ms: 1000 }) },
+  { weight: 2, arbitrary: fc.integer({ min: 0, max: 60 }).map((ms) => ({ type: "wait" as const, ms })) },
 );
 
 for (const mode of ["interrupt", "queue", "steer"])
@@ -36,6 +42,8 @@ for (const mode of ["interrupt", "queue", "steer"])
       gateway: "  max_concurrent_turns: 6\n",
     });
     const running = new Map<string, Set<{ met: boolean }>>();
+    const meetings: Meetings = new Map();
+    let interrupted = 0;
     /** Settled when it is known of each turn that met another one whether it had hung up by then. */
     const verdicts: Promise<string | null>[] = [];
     answerTurns(model, async ({ body, clientLeft }) => {
@@ -47,8 +55,11 @@ for (const mode of ["interrupt", "queue", "steer"])
       turns.add(turn);
       // A turn that was interrupted has hung up; this server may hear the next one's request before it hears that, on a busy machine long before.
       const left = clientLeft.then(() => true);
-      // Now and then so long that a next turn would meet one that was given up, but not ended, on any machine.
-      const isOver = await Promise.race([left, sleep(Math.random() * (Math.random() < 0.3 ? 600 : 40))]);
+      const meeting = meetings.get(chat);
+      meetings.delete(chat);
+      meeting?.reached();
+      const isOver = await Promise.race([left, sleep(meeting?.ms ?? Math.random() * 40)]);
+      if (isOver) interrupted++;
       if (turn.met && !isOver) {
         const verdict = Promise.race([left, sleep(10_000)]).then((hasLeft) => (hasLeft ? null : chat));
         verdicts.push(verdict);
@@ -65,8 +76,8 @@ for (const mode of ["interrupt", "queue", "steer"])
     const gateway = await startGateway(home);
     try {
       const drawn = { numRuns: fewer(100, 4), seed: seedFor(`races ${mode}`) };
-      const scripts = fc.sample(fc.array(act, { minLength: 4, maxLength: 14 }), drawn);
-      await Promise.all(scripts.map((script, chat) => play(paper, `chat${chat}`, script)));
+      const scripts = [GIVEN_UP, ...fc.sample(fc.array(act, { minLength: 4, maxLength: 14 }), drawn)];
+      await Promise.all(scripts.map((script, chat) => play(paper, `chat${chat}`, script, meetings)));
       for (const [chat] of scripts.entries()) paper.say(`chat${chat}`, `t${chat}x999`);
       const isOver = (chat: number) =>
         paper.textsOf(`chat${chat}`).some((text) => text.includes(`heard: t${chat}x999`));
@@ -82,6 +93,7 @@ for (const mode of ["interrupt", "queue", "steer"])
       );
       const together = (await Promise.all(verdicts)).filter((chat) => chat !== null);
       assert.deepEqual(together, [], "one turn of a chat at a time");
+      assert.ok(interrupted >= 2, "turns were given up while the model worked on them");
       const ends = rowsOf(home, "SELECT state, outcome FROM inbox");
       assert.ok(
         ends.every(({ state, outcome }) => state === "done" && outcome !== null),
@@ -105,7 +117,10 @@ for (const mode of ["interrupt", "queue", "steer"])
     }
   });
 
-async function play(paper: PaperServer, chat: string, script: readonly Act[]): Promise<void> {
+/** By chat: who waits for a turn of it, and how long the model holds that. */
+type Meetings = Map<string, { readonly ms: number; reached(): void }>;
+
+async function play(paper: PaperServer, chat: string, script: readonly Act[], meetings: Meetings): Promise<void> {
   const number = chat.slice(4);
   let said = 0;
   let last = 0;
@@ -114,6 +129,13 @@ async function play(paper: PaperServer, chat: string, script: readonly Act[]): P
     switch (one.type) {
       case "wait":
         await sleep(one.ms);
+        break;
+      case "meet":
+        await Promise.race([
+          new Promise<void>((reached) => meetings.set(chat, { ms: one.ms, reached })),
+          sleep(one.ms, undefined, { ref: false }),
+        ]);
+        meetings.delete(chat);
         break;
       case "say":
         last = paper.say(chat, text());

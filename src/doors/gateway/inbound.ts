@@ -223,7 +223,7 @@ export class Inbound {
     };
     const rows = [...(await work.waiting()).values()].flat();
     const row = rows.find((one) => one.platform === platform && one.account === account && isMeant(one));
-    if (!row || row.messageId !== null) return;
+    if (!row) return;
     const { updateId } = row;
     if (text === null) await work.settle([row.id], "withdrawn", { unbegun: true });
     else await work.replaceEvent({ platform, account, updateId }, { ...(row.event as ChatMessage), text }); // written by us
