@@ -11,7 +11,7 @@ import { ownTime, promptOf, writePlace } from "./prompt-build.ts";
 
 const WORDS =
   "walrus harbour ledger kitchen signal garden window copper lantern meadow river engine paper market".split(" ");
-const PER_SESSION = 20;
+const PER_SESSION = 10;
 const STEPS = 40;
 
 /** The value at each size, and the last one beside the first. */
@@ -63,6 +63,8 @@ for (const [name, budget] of [
   ["search", 5],
 ] as const)
   await curve(name, messages, async (size) => found[name][messages.indexOf(size)] ?? 0, budget);
+const list = found.list.at(-1) ?? 0;
+row(`list of 20 among ${filled / PER_SESSION} conversations`, `${list.toFixed(2)} ms`, list / 3, 1, "3 ms");
 
 /** One step of a turn with so many messages before it. */
 async function step(history: number): Promise<number> {

@@ -1,14 +1,14 @@
 // How long until something happens: the version, the first request of a one-shot run, a usable input line.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { performance } from "node:perf_hooks";
 import { NEW_CONFIG } from "../src/home/config/schema.ts";
 import { ModelServer } from "../test/support/model-server/server.ts";
 import { environmentFor, repository } from "../test/support/run-hermes.ts";
 import { modelConfig, tempHome } from "../test/support/temp-home.ts";
-import { median, peakMb, repeat, row } from "./measure.ts";
+import { childrenMs, median, peakMb, repeat, row } from "./measure.ts";
 
 const ROUNDS = 15;
 const launcher = join(repository, "bin", "hermes.mjs");
@@ -18,47 +18,35 @@ await using sandboxed = await tempHome({ "config.yaml": `${NEW_CONFIG}${modelCon
 const envOf = (of: typeof home) => environmentFor({ home: of, env: { HERMES_FROM_SOURCE: "0" } });
 const env = envOf(home);
 
-async function wall(args: readonly string[]): Promise<number> {
+async function wall(args: readonly string[], program = process.execPath): Promise<number> {
   const begin = performance.now();
-  const child = spawn(process.execPath, args, { env, cwd: home.project, stdio: "ignore" });
+  const child = spawn(program, args, { env, cwd: home.project, stdio: "ignore" });
   await once(child, "exit");
   return performance.now() - begin;
 }
 
 let peaks: number[] = [];
-async function oneShot(of = home): Promise<number> {
+const BUILT = [process.execPath, launcher, "-z", "ping"] as const;
+async function oneShot(of = home, [program, ...args]: readonly [string, ...string[]] = BUILT): Promise<number> {
   const arrived = Promise.withResolvers<number>();
   server.otherwise(async () => {
     arrived.resolve(performance.now());
-    if (of === home) peaks.push((await peakMb(child.pid ?? 0)) ?? 0);
+    if (of === home && program === process.execPath) peaks.push((await peakMb(child.pid ?? 0)) ?? 0);
     return { text: "pong" };
   });
   const begin = performance.now();
-  const child = spawn(process.execPath, [launcher, "-z", "ping"], {
-    ...{ env: envOf(of), cwd: of.project, stdio: "ignore" },
-  });
+  const child = spawn(program, args, { env: envOf(of), cwd: of.project, stdio: "ignore" });
   const exited = once(child, "exit");
   const at = await Promise.race([arrived.promise, exited.then(() => Promise.reject(new Error("no request was sent")))]);
   await exited;
   return at - begin;
 }
 
-/** CPU milliseconds of one child, all its threads, from start to end (Linux; elsewhere 0). */
+/** CPU milliseconds of one child, all its threads, from start to end. */
 async function cpu(once: () => Promise<unknown>): Promise<number> {
   const before = childrenMs();
   for (let round = 0; round < ROUNDS; round++) await once();
   return (childrenMs() - before) / ROUNDS;
-}
-
-function childrenMs(): number {
-  try {
-    const fields = readFileSync("/proc/self/stat", "utf8")
-      .replace(/^.*\) /s, "")
-      .split(" ");
-    return (Number(fields[13]) + Number(fields[14])) * 10; // ticks of children that have ended
-  } catch {
-    return 0;
-  }
 }
 
 await wall([launcher, "--version"]); // fills the compile cache
@@ -87,4 +75,17 @@ row(
 );
 row("the same in a home with a sandbox", `${median(inside).toFixed(1)} ms`, median(inside) / first, 1.5, "no sandbox");
 row("hermes -z: peak RSS at first request", `${median(peaks).toFixed(0)} MB`, median(peaks) / 70, 1, "70 MB");
+
+// As a newcomer starts it, in a clone. npm's own start: a package whose script is nothing.
+await writeFile(join(home.project, "package.json"), JSON.stringify({ scripts: { start: "true" } }));
+const npm = ["npm", "--prefix", repository, "start", "--silent", "--", "-z", "ping"] as const;
+await oneShot(home, npm); // builds where a source is newer
+const [started, own] = [[] as number[], [] as number[]];
+for (let round = 0; round < 7; round++) {
+  own.push(await wall(["start", "--silent"], "npm"));
+  started.push(await oneShot(home, npm));
+}
+const beyond = median(started) - median(own);
+row("npm start: launch to first request", `${median(started).toFixed(0)} ms`, null, null, "");
+row("the same without npm's own start", `${beyond.toFixed(0)} ms`, beyond / first, 1.3, "the built program");
 await server.close();

@@ -1,22 +1,22 @@
-// Steps of the built program as a user has them: real wire, real store, a file that is read. Held against pi, where it is installed
-// (`npm install -g @earendil-works/pi-coding-agent`, or its program in PI), and against the first steps of the same conversation.
+// Steps of the built program as a user has them: real wire, real store, a file that is read. Held against pi and against the first steps
+// of the same conversation.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { accessSync, readdirSync, readFileSync } from "node:fs";
-import { mkdir, writeFile } from "node:fs/promises";
+import { readdirSync, readFileSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { delimiter, join } from "node:path";
+import { join } from "node:path";
 import { performance } from "node:perf_hooks";
 import { environmentFor, repository } from "../test/support/run-hermes.ts";
 import { modelConfig, tempHome } from "../test/support/temp-home.ts";
 import { median, row } from "./measure.ts";
+import { onPath, pi, piAsked, piKnows } from "./peer.ts";
 
 const STEPS = 200;
 const ROUNDS = 3;
 const FILES = 50;
 
-const pi = process.env.PI ?? onPath("pi");
 const hasStrace = onPath("strace") !== null;
 let steps = STEPS;
 /** The model asks for shell commands instead of files. */
@@ -54,29 +54,26 @@ for (let file = 0; file < FILES; file++) {
   await writeFile(join(home.project, `f${file}.txt`), lines.join("\n"));
 }
 const env = environmentFor({ home, env: { HERMES_FROM_SOURCE: "0" } });
-await piKnows(String(env.HOME));
+await piKnows(String(env.HOME), url);
 
 let running = "";
-/** Clock and CPU milliseconds of a step, all threads; and how much longer the last fifty took than the first. */
+/** Clock and CPU milliseconds of a step, all threads; and the CPU of the last fifty beside the first. */
 async function talk(program: "hermes" | "pi", before: readonly string[] = []) {
   running = program;
   answered = 0;
   arrivals = [];
-  const args =
-    program === "pi"
-      ? [String(pi), "-p", "--provider", "local", "--model", "fake-model", "go"]
-      : [join(repository, "bin", "hermes.mjs"), "-z", "go"];
+  const args = program === "pi" ? piAsked : [join(repository, "bin", "hermes.mjs"), "-z", "go"];
   const [command = process.execPath, ...rest] = [...before, process.execPath];
   const child = spawn(command, [...rest, ...args], { env, cwd: home.project, stdio: "ignore" });
   pid = child.pid ?? 0;
   await once(child, "exit");
   if (arrivals.length !== steps + 1) throw new Error(`${program} made ${arrivals.length} of ${steps + 1} requests`);
-  const gaps = arrivals.slice(1).map(({ at }, index) => at - (arrivals[index]?.at ?? 0));
+  const each = arrivals.slice(1).map(({ cpu }, index) => cpu - (arrivals[index]?.cpu ?? 0));
   const [first, last] = [arrivals[0], arrivals.at(-1)];
   return {
     ms: ((last?.at ?? 0) - (first?.at ?? 0)) / steps,
     cpu: ((last?.cpu ?? 0) - (first?.cpu ?? 0)) / steps,
-    growth: median(gaps.slice(-50)) / median(gaps.slice(2, 52)),
+    growth: median(each.slice(-50)) / median(each.slice(2, 52)),
   };
 }
 
@@ -103,25 +100,32 @@ async function compare(tool: string, budget: number) {
 const ours = await compare("read_file", 0.6);
 if (!pi) row("pi is not installed, nothing to compare", "", null, null, "");
 const growth = median(ours.map((one) => one.growth));
-row(`steps ${STEPS - 50} to ${STEPS} beside the first 50`, "", growth, 1.2, "first steps");
+row(`CPU of steps ${STEPS - 50} to ${STEPS} beside the first 50`, "", growth, 1.2, "first steps");
 if (hasStrace) {
-  const calls = await systemCalls();
+  const { calls, frames } = await systemCalls();
   row("system calls of a step", calls.toFixed(0), calls / 120, 1, "120");
+  row("WAL frames of a step", frames.toFixed(1), frames / 8, 1, "8");
 } else row("system calls of a step: no strace here", "", null, null, "");
 steps = 60;
 commands = true;
 await compare("a shell command", 0.8);
 server.close();
 
-/** What forty steps more cost: the start does not count. */
-async function systemCalls(): Promise<number> {
+/** What more steps cost, each: the start does not count. A frame of the write-ahead log is its head of 24 bytes and a page. */
+async function systemCalls() {
   const file = join(home.project, "calls");
+  const [few, many] = [20, 116];
   const counted = async (count: number) => {
     steps = count;
-    await talk("hermes", ["strace", "-f", "-c", "-o", file]);
-    return Number(/^\s*100\.00\s+\S+\s+\S*\s+(\d+).*total/m.exec(readFileSync(file, "utf8"))?.[1]);
+    await talk("hermes", ["strace", "-f", "-e", "signal=none", "-o", file]);
+    const calls = readFileSync(file, "utf8")
+      .split("\n")
+      .filter((line) => !line.includes("<... "));
+    return { calls: calls.length, frames: calls.filter((line) => /pwrite64\(.*, 24, \d+( <|\) )/.test(line)).length };
   };
-  return ((await counted(60)) - (await counted(20))) / 40;
+  const [late, early] = [await counted(many), await counted(few)];
+  const each = (what: "calls" | "frames") => (late[what] - early[what]) / (many - few);
+  return { calls: each("calls"), frames: each("frames") };
 }
 
 function cpuOf(process: number): number {
@@ -134,25 +138,4 @@ function cpuOf(process: number): number {
   } catch {
     return 0; // it is over, or this is not Linux
   }
-}
-
-function onPath(name: string): string | null {
-  for (const folder of (process.env.PATH ?? "").split(delimiter)) {
-    try {
-      accessSync(join(folder, name));
-      return join(folder, name);
-    } catch {
-      // the next one
-    }
-  }
-  return null;
-}
-
-async function piKnows(userHome: string): Promise<void> {
-  const free = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
-  const model = { id: "fake-model", name: "fake", reasoning: false, input: ["text"], cost: free };
-  const models = [{ ...model, contextWindow: 1_000_000, maxTokens: 4096 }];
-  const providers = { local: { baseUrl: url, api: "openai-completions", apiKey: "none", models } };
-  await mkdir(join(userHome, ".pi", "agent"), { recursive: true });
-  await writeFile(join(userHome, ".pi", "agent", "models.json"), JSON.stringify({ providers }));
 }

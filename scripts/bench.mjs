@@ -1,11 +1,13 @@
 // npm run bench [-- NAME ...]: builds, then runs the benchmarks; each prints ratios against a baseline of the same run.
-// npm run bench -- --table [NAME ...]: three runs each, and one table of them at the end.
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+// npm run bench -- --table [NAME ...]: three runs each beside pi, which is installed for it, and one table of them at the end.
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { projectNode, root, run, setup } from "./setup.mjs";
 
 const RUNS = 3;
+/** The agent that ours is held against, in the version whose screen library we use. */
+const PEER = "@earendil-works/pi-coding-agent@0.87.1";
 
 setup();
 const asTable = process.argv.includes("--table");
@@ -16,6 +18,8 @@ const files = readdirSync(join(root, "bench"))
   .filter((name) => name.endsWith(".bench.ts"))
   .filter((name) => wanted.length === 0 || wanted.some((start) => name.startsWith(start)))
   .sort();
+const peer = process.env.PI ?? (asTable ? await installPeer() : undefined);
+if (peer) process.env.PI = peer;
 const kept = mkdtempSync(join(tmpdir(), "hermes-bench-"));
 const table = [];
 let failed = 0;
@@ -49,3 +53,14 @@ if (asTable) {
   }
 }
 process.exitCode = failed > 0 ? 1 : 0;
+
+/** Its program, or undefined: then the benchmarks look on PATH, and say so where there is none. No script of a package runs. */
+async function installPeer() {
+  const folder = join(root, ".cache", "bench", PEER.replace(/.*@/, "pi-"));
+  const program = join(folder, "node_modules", ".bin", "pi");
+  if (existsSync(program)) return program;
+  const args = ["install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-save", "--prefix", folder, PEER];
+  mkdirSync(folder, { recursive: true });
+  await run("npm", args, { stdio: "ignore" });
+  return existsSync(program) ? program : undefined;
+}

@@ -141,9 +141,22 @@ async function search(
     maxMatches: MAX_MATCHES,
     signal: ctx.signal,
   });
-  const lines = found.lines.filter((line) => !isHidden(isFile ? root : join(root, line.path), workspace));
+  const lines = shownLines(found.lines, (file) => !isHidden(isFile ? root : join(root, file), workspace));
   const incomplete = found.complete ? {} : { hint: incompleteHint(lines.length) };
   return { ...render(lines, args.output_mode ?? "content", page, show, workspace), ...incomplete };
+}
+
+/** A file is asked about once, however many lines of it were found: they stand together. */
+function shownLines(lines: readonly FoundLine[], isShown: (file: string) => boolean): readonly FoundLine[] {
+  let file: string | null = null;
+  let shown = false;
+  return lines.filter(({ path }) => {
+    if (path !== file) {
+      file = path;
+      shown = isShown(path);
+    }
+    return shown;
+  });
 }
 
 const incompleteHint = (shown: number) =>

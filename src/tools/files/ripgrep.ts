@@ -117,12 +117,18 @@ type Event =
   | { readonly type: "match" | "context"; readonly text: string; readonly line: number };
 
 function readEvent(json: string): Event {
-  const { type, data } = asRecord(JSON.parse(json));
+  const { type, data } = asRecord(JSON.parse(needed(json)));
   const { path, lines, line_number: line, binary_offset } = asRecord(data);
   if (type === "begin" || type === "summary") return { type };
   if (type === "end") return { type, path: textIn(path), isBinary: binary_offset !== null };
   if ((type === "match" || type === "context") && typeof line === "number") return { type, text: textIn(lines), line };
   throw new Error(`ripgrep said something unknown: ${json.slice(0, 200)}`);
+}
+
+/** Without where in the line it matched, which nobody asks. Inside a text these quotes would be escaped. */
+function needed(json: string): string {
+  const end = json.indexOf(',"absolute_offset":');
+  return end < 0 ? json : `${json.slice(0, end)}}}`;
 }
 
 /** What is no UTF-8 comes as base64. */
@@ -142,9 +148,14 @@ function createCollector(query: ContentQuery) {
   let summary = false;
   let file: { line: number; content: string; isMatch: boolean }[] = [];
   const finishFile = (path: string) => {
-    const texts = new Map(file.map(({ line, content }) => [line, content]));
+    const { context } = query;
+    const texts = context > 0 ? new Map(file.map(({ line, content }) => [line, content])) : null;
     for (const { line, content, isMatch } of file) {
       if (!isMatch) continue;
+      if (!texts) {
+        found.push({ path, line, content });
+        continue;
+      }
       const around = (from: number, to: number) => {
         const lines: string[] = [];
         for (let at = from; at <= to; at++) if (texts.has(at)) lines.push(texts.get(at) ?? "");
@@ -154,10 +165,8 @@ function createCollector(query: ContentQuery) {
         path,
         line,
         content,
-        ...(query.context > 0 && {
-          before: around(line - query.context, line - 1),
-          after: around(line + 1, line + query.context),
-        }),
+        before: around(line - context, line - 1),
+        after: around(line + 1, line + context),
       });
     }
   };
@@ -170,7 +179,7 @@ function createCollector(query: ContentQuery) {
         const path = plain(event.path);
         if (!event.isBinary && query.accepts(path)) finishFile(path);
       } else {
-        const text = event.text.replace(/\r?\n$/, "");
+        const text = withoutEnd(event.text);
         const content = text.length > SHORT ? keepText(text) : text;
         file.push({ line: event.line, content, isMatch: event.type === "match" });
       }
@@ -179,6 +188,11 @@ function createCollector(query: ContentQuery) {
     sawSummary: () => summary,
     lines: () => found,
   };
+}
+
+function withoutEnd(line: string): string {
+  if (!line.endsWith("\n")) return line;
+  return line.slice(0, line.endsWith("\r\n") ? -2 : -1);
 }
 
 function plain(path: string): string {
