@@ -87,7 +87,7 @@ export function createGate(options: GateOptions): ModelGate {
         meter.see(event);
         // The row is under way before the last event is handed out: a reader that stops there must not lose it.
         if (event.type === "done") {
-          prefix.kept = remember(prefix.check);
+          prefix.kept = remember(prefix.check, { goesOn: (event.message.tool_calls?.length ?? 0) > 0 });
           book("ok", meter.cost(request, price, "ok"));
         }
         if (event.type === "failed") {
@@ -198,8 +198,8 @@ export function createGate(options: GateOptions): ModelGate {
     }
   }
 
-  async function remember(check: PrefixCheck | null): Promise<void> {
-    await check?.answered().catch((error) => onDefect(NOT_REMEMBERED, error));
+  async function remember(check: PrefixCheck | null, turn: { readonly goesOn: boolean }): Promise<void> {
+    await check?.answered(turn).catch((error) => onDefect(NOT_REMEMBERED, error));
   }
 
   function noteCacheShare({ task, sessionId }: CallPurpose, usage: Usage, prefix: PrefixReport): void {

@@ -164,6 +164,26 @@ test("the next process goes on where the last one ended, and sees what was rewri
   assert.match(bad.defect ?? "", /message 1 \(assistant\) differs at byte/);
 });
 
+test("within a turn that goes on the first request is remembered, and a later process holds the next one against it", async () => {
+  const store = memory();
+  const watch = new PrefixWatch({ memory: store });
+  const send = (goesOn: boolean, ...texts: readonly string[]) =>
+    watch.check(here, main, body(...texts)).answered({ goesOn });
+  await send(true, "a");
+  const begun = store.kept.get("s");
+  assert.notEqual(begun, undefined);
+  await send(true, "a", "b", "c");
+  assert.equal(store.kept.get("s"), begun);
+  const afterCrash = await nextProcess({ ...store, kept: new Map(store.kept) });
+  assert.equal(afterCrash.watch.check(here, main, body("a", "b", "x")).defect, null);
+  assert.match(afterCrash.watch.check(here, main, body("A", "b", "c")).defect ?? "", /message 0/);
+  await watch.expect("s", "rewind");
+  await send(true, "a", "z"); // it used the cause up, which must not explain a break a second time
+  assert.match((await nextProcess(store)).watch.check(here, main, body("a", "y")).defect ?? "", /message 1/);
+  await send(false, "a", "z", "w");
+  assert.match((await nextProcess(store)).watch.check(here, main, body("a", "z", "y")).defect ?? "", /message 2/);
+});
+
 test("causes outlive the process that gave them; what a server refused will be refused again", async () => {
   const store = memory();
   const first = await nextProcess(store);

@@ -18,8 +18,11 @@ export interface PrefixCheck {
   readonly report: PrefixReport;
   /** A break that nothing explains, in words for the log; null when all is well. */
   readonly defect: string | null;
-  /** The request was answered: the next one has to begin with it. Resolves when that is remembered. */
-  answered(): Promise<void>;
+  /**
+   * The request was answered: the next one has to begin with it. Resolves when that is remembered. Within a turn that `goesOn` a process that
+   * comes later is left with the turn's first request, which the later ones begin with as well: a write less in each step.
+   */
+  answered(turn?: { readonly goesOn: boolean }): Promise<void>;
 }
 
 interface Baseline {
@@ -103,12 +106,12 @@ export class PrefixWatch {
     const talk = this.#talk(sessionId);
     const to = destinationOf(request.target);
     const serial = talk.causes.length;
-    const answered = async () => {
+    const before = talk.baselines.get(to);
+    const answered: PrefixCheck["answered"] = async (turn) => {
       if (kind !== "line" || request.scaffolded) return;
       this.#keep(talk, to, request, sent, serial);
-      await this.#save(sessionId);
+      if (!turn?.goesOn || before?.serial !== serial) await this.#save(sessionId);
     };
-    const before = talk.baselines.get(to);
     if (!before) {
       const begins = talk.baselines.size > 0 ? "model" : talk.causes.at(-1);
       const report = { bytes: sizeOf(sent), commonBytes: 0, cause: kind === "line" ? begins : undefined };
