@@ -102,4 +102,11 @@ async function prompt(skills: number): Promise<number> {
   return each(20, build);
 }
 await curve("prompt, skills", [10, 100, 1_000], prompt, 100);
+const tokens = async (skills: number) => {
+  const folder = join(root, String(skills));
+  await writePlace(folder, skills);
+  return (await promptOf(folder)()).length / 4;
+};
+const [some, many] = [await tokens(500), await tokens(5_000)];
+row("prompt of 5,000 skills", `${many.toFixed(0)} tokens`, many / some, 1.05, `of 500 (${some.toFixed(0)} tokens)`);
 await rm(root, { recursive: true });

@@ -6,7 +6,9 @@ import { DatabaseSync } from "node:sqlite";
 import { systemClock } from "../src/kit/clock.ts";
 import type { HistoryMessage } from "../src/llm/messages.ts";
 import { openSessionStore } from "../src/sessions/open.ts";
+import type { SessionStore } from "../src/sessions/store.ts";
 import { recordedLog } from "../test/support/session-store.ts";
+import { row } from "./measure.ts";
 
 const MESSAGES = Number(process.argv[2] ?? 100_000);
 const PER_SESSION = 500;
@@ -66,10 +68,27 @@ try {
       : "by the index of terms";
     report(`search ${kind}`, `p50 ${mine.p50.toFixed(2)} ms, p95 ${mine.p95.toFixed(2)} ms`, ratio);
   }
+  const found = await recallOf(store);
+  row("search: found of what a scan finds", `${(100 * found).toFixed(1)} %`, 1 / found, 1, "all");
   reader.close();
   await store.close();
 } finally {
   rmSync(folder, { recursive: true, force: true });
+}
+
+/** Words of Latin letters, also where they touch Han, and Han: the share of the messages that a plain look through all of them finds. */
+async function recallOf(store: SessionStore): Promise<number> {
+  const sum = { there: 0, found: 0 };
+  for (const query of [...words.slice(4000, 4040), ...phrases.slice(4000, 4040)]) {
+    const [before, behind] = /[a-z]/.test(query) ? ["(?<![a-z0-9])", "(?![a-z0-9])"] : ["", ""];
+    const pattern = new RegExp(`${before}${query}${behind}`);
+    const there = texts.flatMap((text, n) => (pattern.test(text) ? [n + 1] : []));
+    const { hits } = await store.search(query, { limit: 2000, withContext: false });
+    const ids = new Set(hits.map(({ id }) => id));
+    sum.there += there.length;
+    sum.found += there.filter((id) => ids.has(id)).length;
+  }
+  return sum.found / sum.there;
 }
 
 function rawAppends(path: string, like: string): number {
