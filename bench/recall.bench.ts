@@ -38,7 +38,13 @@ try {
   if (totals.questions > 0) {
     const ahead = (100 * totals.ahead) / totals.questions;
     const shown = `${ahead.toFixed(1)} points`;
-    row(`recall ahead of BM25 at 3, ${totals.questions} questions`, shown, AHEAD_AT_3 / ahead, 1, `${AHEAD_AT_3} points`);
+    row(
+      `recall ahead of BM25 at 3, ${totals.questions} questions`,
+      shown,
+      AHEAD_AT_3 / ahead,
+      1,
+      `${AHEAD_AT_3} points`,
+    );
   }
   if (runs("size")) await measureSize();
 } finally {
