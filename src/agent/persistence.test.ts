@@ -63,6 +63,21 @@ test("a call that only looks at files is on disk very soon, also while it takes 
   assert.equal(await roles(), "user assistant tool assistant tool assistant");
 });
 
+test("where a hook watches calls, what was asked is on disk before the call is made, also for a look at files", async (t) => {
+  const { store } = await temporaryStore(t);
+  const seen: string[] = [];
+  const look = async () => {
+    seen.push((await store.load("session-1")).map((row) => row.role).join(" "));
+    return "ok";
+  };
+  for (const watched of [true, false]) {
+    const gate = new ScriptedGate({ calls: [{ name: "read_file", args: {} }] }, { text: "done" });
+    const events = { hasListeners: (event: string) => watched && event === "pre_tool_call", notify: async () => [] };
+    await play(rigAgent({ gate, store, tools: { read_file: look }, ports: { events } }), "go");
+  }
+  assert.equal(seen[0], "user assistant");
+});
+
 test("a turn that is stopped while it looks at files leaves what was asked on disk", async (t) => {
   const { store } = await temporaryStore(t);
   const gate = new ScriptedGate({ calls: [{ name: "read_file", args: {} }] });

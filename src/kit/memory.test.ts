@@ -51,6 +51,20 @@ test("nothing is tidied up while anybody else still waits", () => {
   assert.ok(during < 5e6 && after > 2e7, `${during} bytes while waiting, ${after} bytes then`);
 });
 
+test("a rest that was about to begin waits when somebody asks again", () => {
+  const during = run(`
+    const one = working();
+    litter();
+    const before = used();
+    one();
+    const other = working();
+    await wait(100);
+    console.log(JSON.stringify(before - used()));
+    other();
+  `) as number;
+  assert.ok(during < 5e6, `${during} bytes while waiting`);
+});
+
 test("a process that waits gives back what its start left, and leaves its memory alone where little came together since", () => {
   const [before, after, again] = run(`
     litter();

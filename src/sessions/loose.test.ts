@@ -102,6 +102,29 @@ test("in the middle of a turn the rows are on disk, and whoever asks sees them c
   assertLevel(path);
 });
 
+test("rows that say they are older do not make a conversation look forsaken", async (t) => {
+  const { store } = await temporaryStore(t);
+  await store.create({ id: "a" });
+  await store.append("a", [{ role: "user", content: "go" }]);
+  const before = (await store.get("a"))?.lastActivityAt;
+  await store.append("a", [{ ...asks(1), timestamp: 1000 }], { midTurn: true });
+  assert.equal((await store.get("a"))?.lastActivityAt, before);
+  assert.equal((await store.get("a"))?.messageCount, 2);
+});
+
+test("where the loose rows begin is looked for from the first row, if nobody can read what is noted of it", async (t) => {
+  for (const note of ["{", '{"messages": "few"}']) {
+    const { store, path } = await temporaryStore(t);
+    await store.create({ id: "a" });
+    await step(store, 1);
+    const left = await afterKill(t, path);
+    raw(left, (db) => db.prepare("UPDATE state_meta SET value = ? WHERE key LIKE '%loose%'").run(note));
+    const next = await open(t, left);
+    assert.equal((await next.search("walrus")).hits.length, 2, note);
+    assertLevel(left);
+  }
+});
+
 test("a process that was killed leaves its newest rows to the next one, which finds and counts them", async (t) => {
   const { store, path } = await temporaryStore(t);
   await store.create({ id: "a" });

@@ -120,6 +120,16 @@ test("secrets are masked and files of secrets never appear", async () => {
   await symlink(rig.at("notes.md"), `${rig.userHome}/link.md`);
   const hidden = await search({ pattern: "one", path: "~/.hermes" });
   assert.equal(hidden.total_count, 0);
+  // Between files that are shown it is left out as well.
+  for (const name of ["a.txt", "z.txt"]) await writeFile(`${rig.userHome}/.hermes/${name}`, "one\none\n");
+  const between = await search({ pattern: "one", path: "~/.hermes" });
+  assert.deepEqual(
+    between.matches.map((match: { path: string; line: number }) => [match.path.replace(/.*\//, ""), match.line]),
+    ["a.txt", "z.txt"].flatMap((name) => [
+      [name, 1],
+      [name, 2],
+    ]),
+  );
   assert.deepEqual((await search({ pattern: "*.json", target: "files", path: "~/.hermes" })).files, []);
   assert.match((await search({ pattern: "one", path: "~/.hermes/auth.json" })).error, /^Read denied/);
   const { matches } = await search({ pattern: "one", file_glob: "*.{md,pem}" });

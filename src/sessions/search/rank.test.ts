@@ -68,6 +68,64 @@ test("words of neighbouring messages count together", () => {
   assert.deepEqual(order(index, "walrus Lisbon"), ["together", "apart"]);
 });
 
+test("a message that is two away counts as well, and less than the next one", () => {
+  const words = (n: number) => `filler ${n} words`;
+  const apart = (between: number) => [
+    words(0),
+    "the walrus",
+    ...Array.from({ length: between }, (_, n) => words(n + 1)),
+    "in Lisbon",
+  ];
+  const index = indexOf(
+    [2, 1, 0].flatMap((between) =>
+      [...apart(between), ...Array.from({ length: 3 - between }, (_, n) => words(n + 5))].map((text) => {
+        return { group: `${between} between`, text };
+      }),
+    ),
+  );
+  const ranked = rankGroups(requestFor(index, "walrus Lisbon"));
+  assert.deepEqual(
+    ranked.map(({ group }) => index.groupId(group)),
+    ["0 between", "1 between", "2 between"],
+  );
+  const [, second, third] = ranked.map(({ score }) => score);
+  assert.ok((second ?? 0) > (third ?? 0), `${second} is more than ${third}`);
+});
+
+test("a message that asks counts less for its conversation, also where another one says most", () => {
+  const holds = (last: string) => {
+    const texts = ["the dentist called", "one", "two", "three", last];
+    const index = indexOf([
+      ...texts.map((text) => ({ group: "a", text })),
+      { group: "b", text: "nothing of the kind" },
+    ]);
+    return rankGroups(requestFor(index, "dentist"))[0]?.score ?? 0;
+  };
+  assert.ok(holds("where is the dentist?") < holds("here is the dentist"));
+});
+
+test("of conversations that hold as much, the one that spoke last comes first, not the one that began last", () => {
+  const index = indexOf([
+    { group: "early", text: "the walrus" },
+    { group: "late", text: "the walrus" },
+    { group: "late", text: "something" },
+    { group: "early", text: "something" },
+  ]);
+  assert.deepEqual(order(index, "walrus"), ["early", "late"]);
+});
+
+test("of a conversation the texts of the named time are read first", () => {
+  const index = indexOf(
+    Array.from({ length: 6 }, (_, n) => ({
+      group: "a",
+      text: n === 5 ? "one walrus among many other things" : "walrus walrus",
+    })),
+  );
+  const request = { ...requestFor(index, "walrus"), favour: (at: number) => (at === 5 ? 9 : 1) };
+  const [{ best = [], place } = {}] = rankGroups(request);
+  assert.deepEqual([place, best[0]?.place, best[0]?.favour], [5, 5, 9]);
+});
+
 test("one more occurrence of an asked word never lowers a conversation among the others", () => {
   const rarity = fc.record({
     group: fc.double({ min: 0.1, max: 9, noNaN: true }),

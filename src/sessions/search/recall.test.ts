@@ -111,6 +111,10 @@ test("a typing error is forgiven and told", async (t) => {
     assert.equal(result.readAs?.[0]?.typed, typed);
   }
   assert.equal((await store.recall("dentist")).readAs, undefined);
+  const far = await past(t, { ...TALKS, trip: ["we climbed Kilimanjaro"] });
+  const two = await far.store.recall("the kilmanjarro?"); // two errors, in a word that is long enough for them
+  assert.deepEqual([two.conversations[0]?.root, two.readAs?.[0]?.typed], ["trip", "kilmanjarro"]);
+  assert.deepEqual((await far.store.recall("the dnetsit?")).conversations, []);
 });
 
 test("time is part of a question: what was said then comes first, and nothing but a time finds all of it", async (t) => {
