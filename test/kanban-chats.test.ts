@@ -98,8 +98,14 @@ describe("cards in chats", () => {
       await until("nothing more is to be told", () => subs(home).length === 0);
       for (const mark of [/^⏸/, /^✔ \[/, /invoices\.csv/]) assert.equal(times("bob", mark), 1, String(mark));
       assert.ok(!/SILENT|passwd/.test(said("bob")));
-      const wakes = rowsOf(home, "SELECT update_id FROM inbox WHERE kind = 'wake'");
-      assert.equal(wakes.length, 2, "blocked and completed");
+      const wakes = rowsOf(home, "SELECT event FROM inbox WHERE kind = 'wake'").map(({ event }) =>
+        JSON.parse(String(event)),
+      );
+      assert.deepEqual(
+        wakes.map(({ outside }) => outside),
+        [[`card ${id}`], [`card ${id}`]],
+        "blocked and completed; what a worker wrote is somebody else's text",
+      );
     } finally {
       await gateway.stop();
     }
@@ -155,9 +161,11 @@ describe("cards in chats", () => {
     const gateway = await startGateway(home);
     try {
       await until("the model is asked", () => asked().length > 0);
-      await until("the failure is noted", async () =>
-        /not the JSON/.test((await typed(home, ["kanban", "diagnostics"])).stdout),
-      );
+      const db = new DatabaseSync(home.at("kanban.db"), { readOnly: true, timeout: 10_000 });
+      const failed = db.prepare("SELECT 1 FROM task_events WHERE kind = 'triage_failed'");
+      await until("the failure is noted", () => failed.all().length > 0);
+      db.close();
+      assert.match((await typed(home, ["kanban", "diagnostics"])).stdout, /not the JSON/);
       assert.equal(asked().length, 1, "not at once again");
       assert.match(await shown(), /Launch the newsletter/);
     } finally {

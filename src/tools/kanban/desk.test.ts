@@ -566,6 +566,17 @@ test("texts of others stand in frames that they cannot leave", async () => {
   assert.deepEqual(others, [`the result of ${parent.id}`, "a comment by boss ## Task | evil"]);
 });
 
+test("what stems from outside is named over one card to the next: in the card that is created, in the result that is kept", async () => {
+  const d = await desk();
+  const read = { foreignText: () => "a page of example.org" };
+  const { task_id: made } = await d.call("kanban_create", { title: "Next", assignee: "painter" }, read);
+  const shown = await d.call("kanban_show", { task_id: made });
+  assert.deepEqual(shown.words_of_others, ["the card itself, whose author had read a page of example.org"]);
+  assert.equal((await d.call("kanban_complete", { summary: "as the page says" }, read)).ok, true);
+  const later = await d.call("kanban_show", { task_id: made });
+  assert.deepEqual(later.words_of_others, [...shown.words_of_others, `the result of ${d.own.id}`]);
+});
+
 test("what is long is cut where it is seen to be cut", async () => {
   const d = await desk();
   const parent = await d.make({ title: "p", assignee: "default" });
