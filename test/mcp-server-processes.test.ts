@@ -1,9 +1,10 @@
 // The MCP server as a program of its own, next to a gateway: approvals that another process waits for, events over crashes, and its clients.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { promisify } from "node:util";
 import type { Client } from "@modelcontextprotocol/client";
 import { answerTurns, lastSaid, ModelServer, type RunningGateway, startGateway, until } from "./support/gateway-rig.ts";
 import { type Answered, asked, KEY, stdioClient } from "./support/mcp/server-rig.ts";
@@ -293,6 +294,8 @@ test("over HTTP: a taken port is named, a key protects it, and Ctrl+C ends it", 
   await until("it listens", () => /listening on \S+/.test(printed));
   const url = new URL(/listening on (\S+)/.exec(printed)?.[1] ?? "");
   assert.equal((await fetch(url, { method: "POST", body: "{}" })).status, 401);
+  const listed = await inspector(home, url.href, "--header", `Authorization: Bearer ${KEY}`, "--method", "tools/list");
+  assert.equal(JSON.parse(listed).tools.length, 12);
   const taken = await runHermes(["mcp", "serve", "--http", url.port], { home });
   assert.equal(taken.code, 1);
   assert.match(taken.stderr, new RegExp(`port ${url.port} on 127\\.0\\.0\\.1 is taken; choose another with --http`));
@@ -302,7 +305,22 @@ test("over HTTP: a taken port is named, a key protects it, and Ctrl+C ends it", 
   assert.match(stdout, /stopping: Ctrl\+C\n\[MCP Server\] stopped\n$/);
 });
 
+/** What the Inspector prints, without its web page. */
+async function inspector(home: TempHome, ...args: readonly string[]): Promise<string> {
+  const program = join(repository, "node_modules", "@modelcontextprotocol", "inspector-cli", "build", "index.js");
+  const options = { cwd: home.project, env: environmentFor({ home }), timeout: 60_000 };
+  return (await promisify(execFile)(process.execPath, [program, ...args], options)).stdout;
+}
+
 describe("other clients", () => {
+  test("the Inspector of the protocol's makers asks", async () => {
+    answerTurns(model, () => ({ text: "four" }));
+    await using home = await tempHome({ "config.yaml": modelConfig(model) });
+    const call = ["--method", "tools/call", "--tool-name", "ask", "--tool-arg", "prompt=2+2?"];
+    const answer = JSON.parse(await inspector(home, process.execPath, launcher, "mcp", "serve", ...call));
+    assert.equal(JSON.parse(answer.content[0].text).text, "four");
+  });
+
   test("our own MCP client is a guest: what it reads here is fenced", async () => {
     await using served = await tempHome({ "config.yaml": modelConfig(model) });
     await using guest = await tempHome();
