@@ -44,7 +44,7 @@ const OTHER_NAMES: Readonly<Record<string, OtherName>> = {
   update: { says: "Run it in a shell: hermes update" },
   upgrade: { says: "Run it in a shell: hermes update" },
   hooks: { says: "Hooks are managed in a shell: hermes hooks" },
-  bug: { says: "hermes doctor collects what a report needs." },
+  bug: { says: "hermes dump prints what a report needs." },
   "add-dir": {
     says: "Other folders need no permission here; a sandbox or a folder you do not trust asks first: hermes trust",
   },

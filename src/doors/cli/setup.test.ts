@@ -102,7 +102,9 @@ async function makeHome(t: TestContext, files?: Readonly<Record<string, string>>
 
 /** Lists its models to whoever has the key; without a key of its own, to anybody. */
 async function modelList(t: TestContext, options: { readonly key?: string; readonly status?: number } = {}) {
+  const asked: (string | undefined)[] = [];
   const server = createServer(({ url, headers }, response) => {
+    asked.push(headers.authorization);
     const known = url?.startsWith("/v1/") ?? false;
     const refused = options.key !== undefined && headers.authorization !== `Bearer ${options.key}`;
     response.writeHead(known ? (refused ? 401 : (options.status ?? 200)) : 404, { "content-type": "application/json" });
@@ -116,6 +118,8 @@ async function modelList(t: TestContext, options: { readonly key?: string; reado
     origin: `http://127.0.0.1:${port}`,
     url: `http://127.0.0.1:${port}/v1`,
     port,
+    /** The keys that came, in order. */
+    asked,
     close: () => new Promise((resolve) => server.close(resolve)),
   };
 }
@@ -202,7 +206,8 @@ describe("hermes setup model", () => {
 
   test("a server of this machine that runs is offered first", async (t) => {
     const { url } = await modelList(t);
-    const home = await makeHome(t);
+    // What a template left behind is no key, and puts its provider nowhere.
+    const home = await makeHome(t, { ".env": "DEEPSEEK_API_KEY=your-api-key-here\n" });
     const opened = await openTemp(home);
     t.after(() => opened.close());
     const io = scripted([null]);
@@ -211,6 +216,24 @@ describe("hermes setup model", () => {
       /SetupCancelled/,
     );
     assert.match(io.shown, /^Which provider\?\nvLLM {2}running here, 2 models\nOpenRouter/);
+  });
+
+  test("a server of one's own is asked with its own key, under a name that no provider has", async (t) => {
+    const { origin, asked } = await modelList(t, { key: KEY });
+    const old = "old-key-of-another-server";
+    const home = await makeHome(t, {
+      "config.yaml": `model:\n  provider: custom\n  base_url: http://127.0.0.1:9/v1\n  api_key: ${old}\n  default: a\n`,
+      ".env": "DEEPSEEK_API_KEY=key-of-deepseek-1\n",
+    });
+    const opened = await openTemp(home);
+    t.after(() => opened.close());
+    const away = "https://models.deepseek.example";
+    const nearby: typeof fetch = (input, init) => fetch(String(input).replace(away, origin), init);
+    const io = scripted([CUSTOM, `${away}/v1`, KEY, "small"]);
+    await setUpModel({ home: opened, fetch: nearby, servers: {}, surface: surfaceFor(io) });
+    assert.match(await envOf(home), /^DEEPSEEK_API_KEY=key-of-deepseek-1$/m);
+    assert.match(await envOf(home), new RegExp(`^CUSTOM_\\w+_API_KEY=${KEY}$`, "m"));
+    assert.doesNotMatch(asked.join(), /old-key|key-of-deepseek/);
   });
 
   test("another provider does not inherit address, key and window of the one before; a copy of the file stays", async (t) => {

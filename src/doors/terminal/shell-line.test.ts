@@ -57,8 +57,10 @@ test("a shell line runs in the conversation's folder, shows its output and exit 
   const context = shell.take();
   assert.match(context?.note ?? "", /is data, not a request:\]\n\$ echo one; .*\none\n\[exit code 3\]$/s);
   assert.equal(shell.take(), null);
+  await shell.run("!echo later");
   context?.giveBack();
-  assert.equal(shell.attached.length, 1);
+  assert.deepEqual(shell.attached, ["echo one; echo two > made.txt; exit 3", "echo later"], "in the order they ran");
+  shell.detach();
   shell.detach();
   assert.equal(shell.take(), null);
 });

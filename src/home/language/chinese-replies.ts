@@ -177,7 +177,7 @@ const MODELS = {
   "Run it in a shell: hermes {command}": "请在 shell 中运行：hermes {command}",
   "Remove a key in a shell: hermes logout": "请在 shell 中移除密钥：hermes logout",
   "Hooks are managed in a shell: hermes hooks": "请在 shell 中管理钩子：hermes hooks",
-  "hermes doctor collects what a report needs.": "hermes doctor 会收集报告所需的信息。",
+  "hermes dump prints what a report needs.": "hermes dump 会输出报告所需的信息。",
   "There is no redo. /fork continues in a copy, so both versions stay.":
     "没有重做。/fork 在副本中继续，两个版本都会保留。",
   "There is no vim mode. Ctrl+G opens the message in $EDITOR.": "没有 vim 模式。Ctrl+G 在 $EDITOR 中打开消息。",
