@@ -98,10 +98,16 @@ describe("the words of a board", () => {
     ["boards list --all", /lab/],
     ["boards create tmp2", /created/],
     ["boards rm tmp2 --delete", /is gone/],
+    ["boards create gone --switch", /created/],
+    ["boards rm gone --delete", /is gone/],
+    ["boards show", /^default$/m],
     ["!boards rm default", /cannot be removed/],
     ["!boards create Bad!", /cannot be the name of a board/],
     ["--board lab create elsewhere", /ready: elsewhere/],
     ["--board lab list", /elsewhere/],
+    ["--board lab claim $elsewhere", /is yours/],
+    ["!boards rm lab --delete", /are being worked on: t_[0-9a-f]{8}\. Archive or reclaim/],
+    ["--board lab reclaim $elsewhere", /is ready again/],
     ["create a plan --body text --assignee coder --priority 2 --tenant acme --project p1", /ready: a plan/],
     ["create b --body @BODY --assignee coder --parent $a --max-runtime 30m --max-retries 5", /todo: b/],
     ["create c --triage --created-by me", /triage: c/],
@@ -253,6 +259,24 @@ describe("the words of a board", () => {
       const looks = lines.filter((one) => /^(?:✔ t_deadbeef| {0,2}boss, just now)/.test(one));
       assert.deepEqual(looks, [], line);
     }
+    await type(`archive ${id} --rm`);
+  });
+
+  test("removing an attachment removes no file that lies elsewhere, whatever its row says", async () => {
+    const boards = new Boards(home, systemClock);
+    const board = await boards.open("default");
+    const { id } = await board.change((change) => createCard(change, { title: "foreign" }));
+    const folder = boards.place("default").attachments;
+    for (const path of [temp.at("precious"), `${folder}/../../precious`]) {
+      await writeFile(temp.at("precious"), "x");
+      const { lastId } = board.db.run(
+        "INSERT INTO task_attachments (task_id, filename, stored_path, created_at) VALUES (?, 'precious', ?, 1)",
+        ...[id, path],
+      );
+      assert.match((await type(`attach-rm ${lastId}`)).text, /no longer has precious/);
+      assert.ok(existsSync(temp.at("precious")), path);
+    }
+    board.close();
     await type(`archive ${id} --rm`);
   });
 

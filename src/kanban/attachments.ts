@@ -1,7 +1,7 @@
 // Files that go with a card: kept beside the board, one folder for each card, and listed in its file.
 import { constants } from "node:fs";
 import { type FileHandle, lstat, mkdir, open, readlink, realpath, rm, writeFile } from "node:fs/promises";
-import { basename, extname, join } from "node:path";
+import { basename, extname, join, resolve } from "node:path";
 import { messageOf } from "../kit/errors.ts";
 import { isWithin } from "../kit/files.ts";
 import type { Connection } from "../sessions/connection.ts";
@@ -169,7 +169,7 @@ export async function removeAttachment(board: BoardFile, place: Place, number: n
     return found;
   });
   // A row of another program may name any file of this machine.
-  if (isWithin(row.stored_path, place.attachments)) await rm(row.stored_path, { force: true });
+  if (isWithin(resolve(row.stored_path), place.attachments)) await rm(row.stored_path, { force: true });
   return row;
 }
 

@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { recordingLog } from "../../test/support/tool-context.ts";
 import { systemClock } from "../kit/clock.ts";
 import { viewBoard } from "./board-view.ts";
-import { createCard } from "./cards.ts";
+import { comment, createCard } from "./cards.ts";
 import { block, claim, complete, reclaim, unblock } from "./moves.ts";
 import { plan } from "./plan.ts";
 import { storeWorker } from "./runs.ts";
@@ -51,6 +51,30 @@ test("no second worker starts while one of an attempt long before lives", async 
   assert.deepEqual(plan(await view()), [{ type: "wait", card: id, reason: "worker_ending" }]);
   alive.clear();
   assert.deepEqual(plan(await view()), [{ type: "start", card: id, assignee: "painter", isReview: false }]);
+});
+
+test("what holds a card back is lifted by whoever puts it into line by hand, and by nothing else", async () => {
+  const { board, id, view } = await world();
+  const waits = async () => plan(await view()).flatMap((action) => (action.type === "wait" ? [action.reason] : []));
+  await board.change((change) => comment(change, id, { author: "painter", body: "see https://github.com/a/b/pull/7" }));
+  assert.deepEqual(await waits(), ["open_pull_request"]);
+  await board.change((change) => comment(change, id, { author: "boss", body: "looks good" }));
+  assert.deepEqual(await waits(), ["open_pull_request"]);
+  await board.change((change) => {
+    block(change, id, {});
+    unblock(change, id, undefined);
+  });
+  assert.deepEqual(await waits(), []);
+  await board.change((change) => complete(change, id, { summary: "done" }));
+  // Another program puts it back without a word.
+  board.db.run("UPDATE tasks SET status = 'ready' WHERE id = ?", id);
+  board.db.run("UPDATE task_runs SET ended_at = ended_at + 1 WHERE task_id = ?", id);
+  assert.deepEqual(await waits(), ["recently_completed"]);
+  board.db.run(
+    "INSERT INTO task_events (task_id, kind, payload, created_at) VALUES (?, 'status', '{\"status\": \"ready\"}', ?)",
+    ...[id, board.now + 1],
+  );
+  assert.deepEqual(await waits(), []);
 });
 
 for (const payload of ["oops", "null", "[1]", "7", null])

@@ -6,7 +6,7 @@ import type { OpenHome } from "../home/open.ts";
 import type { Clock } from "../kit/clock.ts";
 import { isDirectory, writeFileAtomic } from "../kit/files.ts";
 import { asRecord, asText, type Json, parseJson } from "../kit/json.ts";
-import { BoardError } from "./cards.ts";
+import { BoardError, listCards } from "./cards.ts";
 import { BoardFile } from "./schema.ts";
 
 const DEFAULT_BOARD = "default";
@@ -143,6 +143,11 @@ export class Boards {
   async remove(slug: string, { forGood }: { readonly forGood: boolean }): Promise<string | null> {
     if (slug === DEFAULT_BOARD) throw new BoardError("the default board cannot be removed; archive its cards instead.");
     const { folder } = await this.require(slug);
+    const busy = await this.#running(slug);
+    if (busy.length > 0)
+      throw new BoardError(
+        `cards of "${slug}" are being worked on: ${busy.join(", ")}. Archive or reclaim them first.`,
+      );
     if (forGood) {
       await rm(folder, { recursive: true, force: true });
       return null;
@@ -151,6 +156,16 @@ export class Boards {
     await mkdir(dirname(kept), { recursive: true, mode: 0o700 });
     await rename(folder, kept);
     return kept;
+  }
+
+  async #running(slug: string): Promise<readonly string[]> {
+    const board = await this.open(slug).catch(() => null); // damaged: nobody could work on it
+    if (board === null) return [];
+    try {
+      return listCards(board.db, { status: "running" }).map(({ id }) => id);
+    } finally {
+      board.close();
+    }
   }
 
   async #read(slug: string): Promise<Json> {

@@ -12,7 +12,7 @@ import { defaultConfig } from "../../home/config/schema.ts";
 import { homePaths } from "../../home/paths.ts";
 import { Boards } from "../../kanban/boards.ts";
 import { cardOf, comment, commentsOf, createCard, eventsOf, link, runsOf } from "../../kanban/cards.ts";
-import { block, claim, complete, unblock } from "../../kanban/moves.ts";
+import { archive, block, claim, complete, unblock } from "../../kanban/moves.ts";
 import type { BoardFile, Card } from "../../kanban/schema.ts";
 import { systemClock } from "../../kit/clock.ts";
 import type { ToolContext } from "../toolset/context.ts";
@@ -401,6 +401,13 @@ test("the same key gives the same card; a chat hears of the cards it makes", asy
     d.board.db.all<{ chat_id: string }>("SELECT * FROM kanban_notify_subs").map(({ chat_id }) => chat_id),
     ["42"],
   );
+  // A card that was put away gives its key free; the newest of the others counts.
+  const keyed = { title: "x", assignee: "painter", idempotency_key: "once" };
+  const first = await d.call("kanban_create", keyed);
+  await d.board.change((change) => archive(change, first.task_id));
+  const second = await d.call("kanban_create", keyed);
+  assert.notEqual(second.task_id, first.task_id);
+  assert.equal((await d.call("kanban_create", keyed)).task_id, second.task_id);
 });
 
 test("a worker gives no folder away that it may not write itself", async () => {
