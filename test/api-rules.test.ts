@@ -351,12 +351,18 @@ test("a browser that asks without an origin, and a wrong method, are told what a
   }
 });
 
-test("a turn in which nothing happens is ended, and says so", async () => {
+test("a turn in which nothing happens is ended, and says so; one that waits for an approval is not", async () => {
   await using quiet = await apiRig({ config: "agent:\n  gateway_timeout: 1\n" });
+  const command = "git push --force origin main";
+  quiet.model.script({ toolCalls: [{ name: "terminal", arguments: { command } }] });
+  const { json } = await quiet.call("POST", "/v1/runs", { input: "push" });
+  const state = async () => (await quiet.call("GET", `/v1/runs/${json.run_id}`)).json.status;
+  await until("the run asks", async () => (await state()) === "waiting_for_approval");
   quiet.model.clear().otherwise({ fault: "stall", after: 2, answer: { text: "a long answer" } });
   const events = await quiet.events("POST", "/v1/chat/completions", { ...say(), stream: true });
   assert.equal(JSON.parse(events.at(-2)?.data ?? "").choices[0].finish_reason, "error");
   assert.match(events.find(({ event }) => event === "hermes.error")?.data ?? "", /inactivity/);
+  assert.equal(await state(), "waiting_for_approval");
 });
 
 test("what runs when the server stops is ended and stored", async () => {

@@ -98,11 +98,11 @@ describe("next to a gateway", () => {
 
     const events = (await everything(now.next_cursor)).filter(({ type }) => type !== "message");
     assert.deepEqual(
-      events.map(({ type, id, decision, session_key }) => [type, id, decision, session_key]),
+      events.map(({ type, id, decision, is_open, session_key }) => [type, id, decision ?? is_open, session_key]),
       [
-        ["approval_requested", first.id, undefined, "agent:main:paper:dm:a"],
+        ["approval_requested", first.id, false, "agent:main:paper:dm:a"],
         ["approval_resolved", first.id, "deny", "agent:main:paper:dm:a"],
-        ["approval_requested", second.id, undefined, "agent:main:paper:dm:a"],
+        ["approval_requested", second.id, false, "agent:main:paper:dm:a"],
         ["approval_resolved", second.id, "allow-once", "agent:main:paper:dm:a"],
       ],
     );

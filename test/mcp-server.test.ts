@@ -370,10 +370,11 @@ describe("ask", () => {
     letGo();
   });
 
-  test("progress names the tools at work", async () => {
+  test("progress names the tools at work, and no secret in what they are called with", async () => {
     let told = false;
     answerTurns(rig.model, (request) => {
-      if (lastSaid(request) === "look") return { toolCalls: [{ name: "todo", arguments: {} }] };
+      if (lastSaid(request) === "look")
+        return { toolCalls: [{ name: "search_files", arguments: { pattern: `reeds ${SECRET}` } }] };
       told = true;
       return { text: "seen" };
     });
@@ -384,7 +385,8 @@ describe("ask", () => {
       { onprogress: ({ message }) => void lines.push(message ?? "") },
     );
     assert.ok(told);
-    assert.match(lines.join(), /todo/);
+    assert.match(lines.join(), /search_files.*reeds/);
+    assert.doesNotMatch(lines.join(), /abcdefghijklmnop/);
     answerTurns(rig.model, () => ({ text: "forty-two" }));
   });
 });
