@@ -57,6 +57,12 @@ const understood: readonly [string, readonly [tool: string, args: Record<string,
   ["我们之前聊过备份吗？", recall("备份")],
 ];
 
+test("notes for a model behind what was typed are not part of it", async () => {
+  const note = "[This person writes here for the first time. Answer, then say in one sentence who you are.]";
+  const { message } = await ask([{ role: "user", content: `run date\n\n${note}\n\n[Written an hour ago.]` }]);
+  assert.deepEqual(JSON.parse(message.tool_calls[0].function.arguments), terminal("date")[1]);
+});
+
 for (const [text, [name, args]] of understood) {
   test(`asked to ${JSON.stringify(text)}, the demo calls ${name} with ${JSON.stringify(args)}`, async () => {
     const { message, finish } = await ask([{ role: "user", content: text }]);

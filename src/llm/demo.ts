@@ -39,7 +39,9 @@ export async function demoFetch({ body = "", signal }: Parameters<FetchLike>[1])
 
 function replyTo(messages: readonly Json[], tools: readonly unknown[]): Reply {
   const asked = messages.findLastIndex(({ role }) => role === "user");
-  const question = textOf(messages[asked]?.content).trim().slice(0, LONGEST_QUESTION);
+  // What follows in brackets are notes for a model: that somebody is new, that a message is old.
+  const [typed = ""] = textOf(messages[asked]?.content).split("\n\n[", 1);
+  const question = typed.trim().slice(0, LONGEST_QUESTION);
   const say: Say = (english, chinese) => (/\p{Script=Han}/u.test(question) ? chinese : english);
   const since = messages.slice(asked + 1);
   const call = asRecord(since.flatMap(({ tool_calls }) => asList(tool_calls)).at(-1));
