@@ -91,7 +91,8 @@ describe("a gateway that is killed", () => {
   const cases = Object.entries(STEPS).flatMap(([step, prepare]) =>
     [true, false].map((repeatIsSafe) => ({ step, prepare, repeatIsSafe })),
   );
-  for (const { step, prepare, repeatIsSafe } of sampleOf(cases, 4, "gateway kills"))
+  // The matrix before real platforms draws of the same steps.
+  for (const { step, prepare, repeatIsSafe } of sampleOf(cases, 8, "gateway kills"))
     test(`when a message was ${step}, ${repeatIsSafe ? "with" : "without"} a handle: answered once after the restart`, () =>
       inWorld({ repeatIsSafe }, async (world) => {
         const { model, paper, home } = world;
@@ -119,7 +120,7 @@ describe("a gateway that is killed", () => {
 
   test("at random under load: nothing is lost, nothing comes twice, everything is in order", (t) =>
     inWorld({ repeatIsSafe: true }, async ({ model, paper, home }) => {
-      const kills = fewer(300, 40);
+      const kills = fewer(300, 60);
       const chats = ["a", "b", "c", "d", "e"];
       const said = new Map<string, string[]>(chats.map((chat) => [chat, []]));
       answerTurns(model, async (request) => {
