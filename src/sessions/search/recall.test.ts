@@ -54,6 +54,8 @@ test("what somebody asked before does not stand before what was told", async (t)
   });
   assert.equal((await found("when did I last mention the dentist?", { roleFilter: ["assistant"] })).length, 0);
   assert.equal((await found("when have I mentioned the dentist last?"))[0], "again");
+  assert.equal((await found("when did I last mention the dentist?"))[0], "again", "in the very same words");
+  assert.equal((await found("我上次提到牙医是什么时候？"))[0], "牙医");
   assert.equal((await found("上次说到牙医是哪天"))[0], "牙医");
 });
 

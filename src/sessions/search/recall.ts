@@ -52,7 +52,10 @@ export async function recallConversations(
     ({ root, found, group }) => ({ root, found: [found], relaxed: true, ranked: group }),
   );
   const time = asked?.time ?? null;
-  const drafts = time && sort === null ? timelyFirst(literal, others, time, order) : [...literal, ...others];
+  const asking = new Set(ranked.flatMap(({ root, asks }) => (asks ? [root] : [])));
+  const isAnswer = ({ root, found }: Draft) =>
+    !asking.has(root) && (!time || found.some(({ timestamp }) => isWithin(time, timestamp)));
+  const drafts = asked && sort === null ? answersFirst(literal, others, isAnswer, order) : [...literal, ...others];
   const chosen = scheduledLast(core, drafts).slice(0, limit);
   const conversations = await describe(core, chosen, { terms: strict.terms, asked, options });
   return {
@@ -75,14 +78,17 @@ export async function recallConversations(
 const reachesInto = (time: TimeReading, found: readonly Found[], ranked: RankedGroup | null) =>
   saidWithin(ranked?.favour ?? 1) || found.some(({ timestamp }) => isWithin(time, timestamp));
 
-/** "We met last week", said at another time, has all the words of a question about last week, and is not meant. */
-function timelyFirst(
+/**
+ * All the words of a question are no answer where they only ask the same; and "we met last week", said at another time, is not meant by a
+ * question about last week.
+ */
+function answersFirst(
   literal: readonly Draft[],
   others: readonly Draft[],
-  time: TimeReading,
+  isAnswer: (draft: Draft) => boolean,
   order: (root: string) => number,
 ): readonly Draft[] {
-  const meant = literal.filter(({ found }) => found.some(({ timestamp }) => isWithin(time, timestamp)));
+  const meant = literal.filter(isAnswer);
   const rest = [...literal.filter((draft) => !meant.includes(draft)), ...others];
   return [...meant, ...rest.sort((a, b) => order(a.root) - order(b.root))];
 }
