@@ -1,16 +1,14 @@
 // What people and models do with jobs, the same for every surface: the command line, `/cron` and the `cronjob` tool.
 import { randomBytes } from "node:crypto";
-import { isAbsolute } from "node:path";
 import type { OpenHome } from "../home/open.ts";
 import type { Clock } from "../kit/clock.ts";
 import { UserError } from "../kit/errors.ts";
-import { isDirectory } from "../kit/files.ts";
 import { cleanUrl } from "../llm/providers/resolve.ts";
 import type { JobRun, WorkStore } from "../sessions/work.ts";
 import { passedOver, plannedRun, type Skipped, withNext, zoneOf } from "./due.ts";
 import { type JobFields, repeatTimes, requireSomething, sourceOf, textsOf, tzOf, zoneNamed } from "./fields.ts";
 import { findJob, type Job, JobError, JobFile, type JobOrigin, nameFor, newJobId, repeatWords } from "./jobs.ts";
-import { homeZone, otherProfile, STOPS_GATEWAY } from "./run.ts";
+import { homeZone, otherProfile, STOPS_GATEWAY, workdirProblem } from "./run.ts";
 import { scanPrompt, stopsOwnGateway } from "./scan.ts";
 import { nextRuns, ONCE_GRACE, readSchedule, requireComing, type Schedule, ScheduleError } from "./schedule.ts";
 import { scriptPath } from "./script.ts";
@@ -361,8 +359,8 @@ export class CronJobs {
     if (other !== null) throw new JobError(`The job is refused: ${other}.`);
     if (job.base_url !== null) cleanUrl(job.base_url);
     if (job.script !== null) await scriptPath(job.script, home);
-    if (job.workdir !== null && (!isAbsolute(job.workdir) || !(await isDirectory(job.workdir))))
-      throw new JobError(`${job.workdir} is not a folder; name one by its whole path.`);
+    const nowhere = await workdirProblem(job);
+    if (nowhere !== null) throw new JobError(`${nowhere}.`);
     for (const target of job.deliver.split(",").map((one) => one.trim())) {
       const name = target.split(":")[0]?.toLowerCase() ?? "";
       if (!platforms || ["origin", "local", "all"].includes(target) || platforms.has(name)) continue;

@@ -56,6 +56,8 @@ for (const [what, more, why] of [
   ["a prompt that stops its own gateway", { prompt: "Run hermes gateway restart." }, /stop or restart the gateway/],
   ["a script that is not there", { script: "gone.sh" }, /gone\.sh does not exist/],
   ["a script outside its folder", { script: "../gone.sh" }, /is not in /],
+  ["a folder that was written into the file as a path from nowhere", { workdir: "../../etc" }, /is not a folder/],
+  ["a folder that is gone", { workdir: "/no/such/folder" }, /is not a folder; name one by its whole path/],
   ["no agent and no script", { no_agent: true }, /no script to run/],
   ["another profile", { profile: "work" }, /schedule it there: hermes -p work cron add/],
 ] as const)

@@ -1,11 +1,11 @@
 // One run of a job: its script, its context, the agent, and what is kept of it.
 import { readdir, readFile, rm } from "node:fs/promises";
-import { join } from "node:path";
+import { isAbsolute, join } from "node:path";
 import type { OpenHome } from "../home/open.ts";
 import { type HomePaths, makeDirectory } from "../home/paths.ts";
 import type { Clock } from "../kit/clock.ts";
 import { isMissing, messageOf } from "../kit/errors.ts";
-import { writeFileAtomic } from "../kit/files.ts";
+import { isDirectory, writeFileAtomic } from "../kit/files.ts";
 import { findJob, type Job, type JobFile, outputFolder } from "./jobs.ts";
 import { scanPrompt, stopsOwnGateway } from "./scan.ts";
 import type { RunReport, StartedRun } from "./scheduler.ts";
@@ -73,8 +73,8 @@ interface Played {
 async function play(run: StartedRun, signal: AbortSignal, ports: RunPorts): Promise<Played> {
   const { job, slot, sessionId } = run;
   const { home } = ports;
-  const other = otherProfile(job, home.paths);
-  if (other !== null) return { text: "", error: other };
+  const problem = otherProfile(job, home.paths) ?? (await workdirProblem(job));
+  if (problem !== null) return { text: "", error: problem };
   const script =
     job.script === null ? null : await runScript(job.script, { home, workdir: job.workdir, sessionId, signal });
   if (job.no_agent) {
@@ -104,6 +104,12 @@ export const otherProfile = ({ profile }: Pick<Job, "profile">, { profile: own }
   profile === null || profile === own
     ? null
     : `it is for the profile ${profile}, and this is ${own}; schedule it there: hermes -p ${profile} cron add`;
+
+/** Why it cannot work in its folder; null: it can. The folder may be gone by now, too. */
+export const workdirProblem = async ({ workdir }: Pick<Job, "workdir">) =>
+  workdir === null || (isAbsolute(workdir) && (await isDirectory(workdir)))
+    ? null
+    : `${workdir} is not a folder; name one by its whole path`;
 
 const blocked = (categories: readonly string[], what: string) =>
   `blocked by the scan of ${what}: ${categories.join(", ")}. Nothing was sent to the model`;

@@ -64,7 +64,7 @@ describe("what the judge says", () => {
   const done: Judgement = { type: "done", reason: "r" };
   const unreadable: Judgement = { type: "unreadable", reason: "r" };
   const unreachable: Judgement = { type: "unreachable", reason: "r" };
-  const unaffordable: Judgement = { type: "unaffordable", reason: "r" };
+  const unaskable: Judgement = { type: "unaskable", reason: "r" };
   const wait: Judgement = { type: "wait", target: { until: 1_060 }, reason: "r" };
   const failures = (parse: number, transport: number, turns_used = 4) =>
     goal({ turns_used, consecutive_parse_failures: parse, consecutive_transport_failures: transport });
@@ -90,8 +90,8 @@ describe("what the judge says", () => {
     [failures(0, 4), unreachable, "paused: judge API unreachable 5 turns in a row", [0, 5]],
     [failures(0, 4, 20), unreachable, "paused: judge API unreachable 5 turns in a row"],
     [failures(0, 0, 20), unreadable, "paused: turn budget exhausted (20/20)"],
-    [failures(0, 0), unaffordable, "paused: r"],
-    [failures(2, 4), unaffordable, "paused: r", [0, 0]],
+    [failures(0, 0), unaskable, "paused: r"],
+    [failures(2, 4), unaskable, "paused: r", [0, 0]],
   ];
   for (const [state, judgement, is, counters] of CASES) {
     const { turns_used, consecutive_parse_failures: parse, consecutive_transport_failures: transport } = state;

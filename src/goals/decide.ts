@@ -79,8 +79,8 @@ export type Judgement =
   | { readonly type: "unreadable"; readonly reason: string }
   /** It could not be asked. */
   | { readonly type: "unreachable"; readonly reason: string }
-  /** A spending limit forbade to ask it. */
-  | { readonly type: "unaffordable"; readonly reason: string };
+  /** No model is set to judge, or a spending limit forbade to ask it: another turn changes nothing about that. */
+  | { readonly type: "unaskable"; readonly reason: string };
 
 /** `counted`: with the turn in it. */
 export function afterJudging(counted: GoalState, judgement: Judgement, now: number): Outcome {
@@ -99,7 +99,7 @@ export function afterJudging(counted: GoalState, judgement: Judgement, now: numb
     }
     case "done":
       return { state: { ...state, status: "done" }, line: achievedLine(reason), next: null };
-    case "unaffordable":
+    case "unaskable":
       return pausedFor(state, reason);
     default:
       return orContinue(state, reason);

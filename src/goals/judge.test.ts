@@ -173,14 +173,14 @@ describe("asking the judge", () => {
     ]);
   });
 
-  test("a call that fails is a judgement too: unreachable, or unaffordable; one that was stopped is none", async () => {
+  test("a call that fails is a judgement too: unreachable, or not to be asked at all; one that was stopped is none", async () => {
     const failing = (kind: AuxiliaryError["kind"]) => () => {
       throw new AuxiliaryError(kind, "no way.");
     };
     const ask = (kind: AuxiliaryError["kind"]) => askJudge(goal, evidence, asking(failing(kind)));
     assert.deepEqual(await ask("failed"), { type: "unreachable", reason: "no way" });
-    assert.deepEqual(await ask("no_provider"), { type: "unreachable", reason: "no way" });
-    assert.deepEqual(await ask("over_budget"), { type: "unaffordable", reason: "no way" });
+    assert.deepEqual(await ask("no_provider"), { type: "unaskable", reason: "no way" });
+    assert.deepEqual(await ask("over_budget"), { type: "unaskable", reason: "no way" });
     assert.equal(await askJudge(goal, evidence, asking(failing("aborted"), [], AbortSignal.abort())), null);
   });
 

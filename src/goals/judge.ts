@@ -59,7 +59,8 @@ export async function askJudge(state: GoalState, evidence: Evidence, asking: Ask
     if (asking.signal.aborted) return null;
     if (!(error instanceof AuxiliaryError)) throw error;
     const reason = messageOf(error).replace(/\.$/, "");
-    return { type: error.kind === "over_budget" ? "unaffordable" : "unreachable", reason };
+    const isHopeless = error.kind === "over_budget" || error.kind === "no_provider";
+    return { type: isHopeless ? "unaskable" : "unreachable", reason };
   }
 }
 
