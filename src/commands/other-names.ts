@@ -25,7 +25,6 @@ const OTHER_NAMES: Readonly<Record<string, OtherName>> = {
   name: { runs: "title" },
   rename: { runs: "title" },
   permissions: { runs: "mode" },
-  todos: { runs: "agents" },
   statusline: { runs: "statusbar" },
   "output-style": { runs: "personality" },
   about: { runs: "version" },

@@ -3,7 +3,6 @@ import { CronJobs, type CronStatus, type ListedJob } from "../../cron/manage.ts"
 import { homeZone } from "../../cron/run.ts";
 import { ranLine, skippedLine, tickerLine } from "../../cron/show.ts";
 import type { Zone } from "../../cron/wall-clock.ts";
-import { t } from "../../home/language/words.ts";
 import { hermesCommand } from "../../home/paths.ts";
 import { plural } from "../../kit/formats.ts";
 import type { CliContext } from "../cli-context.ts";
@@ -24,7 +23,7 @@ export async function cronStatus(ctx: CliContext): Promise<CronStatus> {
 export function cronRows(found: CronStatus, { home }: Pick<CliContext, "home">): [name: string, value: string][] {
   const { jobs, next, last, skipped } = found;
   const zone = homeZone(home);
-  if (Object.values(jobs).every((count) => count === 0)) return [["Cron", t("no jobs")]];
+  if (Object.values(jobs).every((count) => count === 0)) return [["Cron", "no jobs"]];
   const [newest] = skipped;
   return [
     ["Cron", `${plural(jobs.enabled, "job")}${jobs.enabled > 0 ? `. ${tickerLine(found, zone)}` : ""}`],
@@ -45,7 +44,7 @@ export async function checkCron(ctx: CliContext): Promise<readonly Finding[]> {
     problems.length > 0
       ? problems.map((text): Finding => ({ level: "error", text }))
       : (await cron.file.damage()).map((text): Finding => ({ level: "warn", text }));
-  if (jobs.length === 0) return file.length > 0 ? file : [{ level: "ok", text: t("no scheduled jobs") }];
+  if (jobs.length === 0) return file.length > 0 ? file : [{ level: "ok", text: "no scheduled jobs" }];
   const zone = homeZone(home);
   const now = clock.now();
   const lookEvery = home.config().cron.tick_seconds * 1000;
@@ -65,7 +64,7 @@ const RUN_IT = () => `${hermesCommand("gateway start")}, or ${hermesCommand("cro
 
 function ticking(found: CronStatus, { zone, isLooking }: { zone: Zone; isLooking: boolean }): readonly Finding[] {
   const { jobs, next } = found;
-  if (jobs.enabled === 0) return [{ level: "ok", text: t("no job is due: all are paused or finished") }];
+  if (jobs.enabled === 0) return [{ level: "ok", text: "no job is due: all are paused or finished" }];
   const count = plural(jobs.enabled, "job");
   if (!found.running) return [{ level: "warn", text: `${count}, but nothing is running the schedule`, fix: RUN_IT() }];
   const upcoming = next ? `; next ${next.name}, ${when(next.at, zone)}` : "";

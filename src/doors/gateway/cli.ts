@@ -1,6 +1,7 @@
 // `hermes gateway`: runs the gateway, and looks after one that runs elsewhere.
 import { open, stat } from "node:fs/promises";
 import { type Command, Option } from "commander";
+import { said } from "../../home/language/words.ts";
 import { type HomePaths, homePaths, inProfile, profileCommand } from "../../home/paths.ts";
 import { listProfileNames } from "../../home/profile-manage.ts";
 import { profileDir } from "../../home/profiles.ts";
@@ -247,9 +248,8 @@ async function restart({ all }: Flags, ctx: CliContext): Promise<void> {
 
 async function status({ json }: Flags, ctx: CliContext): Promise<void> {
   const found = await readStatus(ctx.home, await ctx.store(), ctx.clock);
-  ctx.io.out(
-    json ? `${JSON.stringify(found, null, 2)}\n` : inProfile(ctx.home.paths, statusPage(found, ctx.clock.now())),
-  );
+  const page = () => statusPage(found, ctx.clock.now(), ctx.io.stdoutIsTerminal ? said : undefined);
+  ctx.io.out(json ? `${JSON.stringify(found, null, 2)}\n` : inProfile(ctx.home.paths, page()));
   if (!found.running) throw new ExitError(1);
 }
 

@@ -4,6 +4,7 @@ import { type TestContext, test } from "node:test";
 import fc from "fast-check";
 import { manualClock, recordedLog, temporaryStore } from "../../../test/support/session-store.ts";
 import { tempTree } from "../../../test/support/temp-tree.ts";
+import { CHINESE_CHATS } from "../../home/language/chinese-chats.ts";
 import { openHome } from "../../home/open.ts";
 import { type Clock, systemClock } from "../../kit/clock.ts";
 import { createRedactor } from "../../safety/redact.ts";
@@ -307,6 +308,8 @@ test("the page for people names platforms, queues, and what to do", async (t) =>
   assert.match(stopped, /^Gateway +stopped\n/);
   assert.match(stopped, /^telegram +set up$/m);
   assert.match(stopped, /hermes gateway start/);
+  const chinese = statusPage(await parts.status(), Date.now(), (text) => CHINESE_CHATS[text] ?? text);
+  assert.match(chinese, /^网关 {6}已停止\n.*^telegram {2}set up$/ms, "columns line up by cells");
   const failed = { state: "disconnected", error_message: "the token is refused" };
   await writeFile(
     parts.at("gateway_state.json"),

@@ -1,11 +1,16 @@
 // `hermes gateway status` for people: what is connected, what waits, what is wrong.
 import { compactDuration, plural, relativeTime } from "../../kit/formats.ts";
+import { cellWidth, padCells } from "../terminal-text.ts";
 import type { GatewayStatus, PlatformStatus } from "./state-file.ts";
 
 type Row = readonly [name: string, value: string];
 
-/** Plain text, one fact per line. */
-export function statusPage(status: GatewayStatus, nowMs: number): string {
+/** Plain text, one fact per line. `read` says a label or a value in the language of who reads it. */
+export function statusPage(
+  status: GatewayStatus,
+  nowMs: number,
+  read: (text: string) => string = (text) => text,
+): string {
   const now = nowMs / 1000;
   const platforms = Object.entries(status.platforms).map(
     ([name, platform]): Row => [name, platformLine(platform, status.running, now)],
@@ -18,8 +23,8 @@ export function statusPage(status: GatewayStatus, nowMs: number): string {
     ...cronRows(status),
     ...(status.service.installed ? [["Service", serviceLine(status.service)] as const] : []),
   ];
-  const width = Math.max(...rows.map(([name]) => name.length)) + 2;
-  const lines = rows.map(([name, value]) => `${name.padEnd(width)}${value}`);
+  const width = Math.max(...rows.map(([name]) => cellWidth(read(name)))) + 2;
+  const lines = rows.map(([name, value]) => `${padCells(read(name), width)}${read(value)}`);
   const warnings = status.warnings.map((warning) => `⚠ ${warning}`);
   const next = status.running ? [] : ["Start it: hermes gateway start, or in this terminal: hermes gateway run"];
   return `${[...lines, ...warnings, ...next].join("\n")}\n`;
