@@ -254,7 +254,12 @@ describe("permissions", () => {
       ],
     );
     assert.equal(await readFile(join(home.project, "code.ts"), "utf8"), "const a = 1;\n");
-    assert.equal(editor.updates("tool_call_update", id).at(-1)?.status, "failed");
+    const ended = editor.updates("tool_call_update", id).at(-1);
+    assert.equal(ended?.status, "failed");
+    assert.ok(
+      ended.content?.every(({ type }) => type === "content"),
+      "words, and no difference that looks as if it had been made",
+    );
   });
 
   test("an edit that is allowed is made, and the call shows the difference", async () => {

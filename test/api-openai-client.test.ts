@@ -61,6 +61,10 @@ test("the model of the client is echoed; only an alias chooses another one", asy
   assert.equal(rig.model.last.body.model, "fake-model");
   await client.chat.completions.create({ model: "hermes-quick", messages: say("y") });
   assert.equal(rig.model.last.body.model, "quick-model");
+  // A session that was made with one keeps it.
+  const { json } = await rig.call("POST", "/api/sessions", { model: "hermes-quick" });
+  await rig.call("POST", `/api/sessions/${json.session.id}/chat`, { message: "z" });
+  assert.equal(rig.model.last.body.model, "quick-model");
 });
 
 test("a streamed completion comes in pieces, with the tokens at its end; tool events do not disturb the client", async () => {
