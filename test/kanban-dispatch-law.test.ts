@@ -281,6 +281,8 @@ function followed({ db, now }: BoardFile, actions: readonly Action[], { processe
     }
     if (action.type === "start")
       assert.ok(["running", "ready", "blocked"].includes(status), `${action.card} was started, or could not be`);
+    if (action.type === "start" && status === "ready")
+      assert.ok(cardOf(db, action.card).consecutive_failures > 0, `${action.card} could not be started, which counts`);
     if (action.type === "wait") assert.ok(["ready", "review"].includes(status), `${action.card} waits as it is`);
     if (action.type === "hold_back") assert.equal(status, "todo");
     if (status === "running") assert.notEqual(lock, null);

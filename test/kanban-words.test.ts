@@ -173,6 +173,7 @@ describe("the words of a board", () => {
     ["!complete $d $e --summary x", /one card only/],
     ["!complete $d --metadata 7 --summary x", /not a JSON object/],
     ["edit $a --result longer --summary shorter --metadata '{\"n\": 2}'", /was changed/],
+    ["!edit $b --result early", /only what is done can be edited/],
     ["runs $a", /completed/],
     ["runs $a --json", /"metadata": \{\s*"n": 2/],
     ["stats", /ready/],
@@ -262,11 +263,31 @@ describe("the words of a board", () => {
     await type(`archive ${id} --rm`);
   });
 
+  test("logs of a card that is worked on stay, however old they are", async () => {
+    const boards = new Boards(home, systemClock);
+    const { logs } = boards.place("default");
+    const board = await boards.open("default");
+    const { id } = await board.change((change) => createCard(change, { title: "slow" }));
+    const log = join(logs, `${id}.log`);
+    await mkdir(logs, { recursive: true });
+    await writeFile(log, "still at it");
+    await utimes(log, 1, 1);
+    await board.change((change) => claim(change, id, { lock: "elsewhere:1:x" }));
+    await type("gc --log-retention-days 1");
+    assert.ok(existsSync(log));
+    await board.change((change) => complete(change, id, { summary: "done" }));
+    await type("gc --log-retention-days 1");
+    assert.ok(!existsSync(log));
+    board.close();
+    await type(`archive ${id} --rm`);
+  });
+
   test("removing an attachment removes no file that lies elsewhere, whatever its row says", async () => {
     const boards = new Boards(home, systemClock);
     const board = await boards.open("default");
     const { id } = await board.change((change) => createCard(change, { title: "foreign" }));
     const folder = boards.place("default").attachments;
+    await mkdir(folder, { recursive: true });
     for (const path of [temp.at("precious"), `${folder}/../../precious`]) {
       await writeFile(temp.at("precious"), "x");
       const { lastId } = board.db.run(

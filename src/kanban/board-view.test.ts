@@ -7,10 +7,10 @@ import { test } from "node:test";
 import { recordingLog } from "../../test/support/tool-context.ts";
 import { systemClock } from "../kit/clock.ts";
 import { viewBoard } from "./board-view.ts";
-import { comment, createCard } from "./cards.ts";
+import { assign, cardOf, comment, createCard, forgetEvents } from "./cards.ts";
 import { block, claim, complete, reclaim, unblock } from "./moves.ts";
 import { plan } from "./plan.ts";
-import { storeWorker } from "./runs.ts";
+import { endRun, storeWorker } from "./runs.ts";
 import { BoardFile } from "./schema.ts";
 
 const limits = {
@@ -75,6 +75,35 @@ test("what holds a card back is lifted by whoever puts it into line by hand, and
     ...[id, board.now + 1],
   );
   assert.deepEqual(await waits(), []);
+});
+
+test("failures count until somebody unblocks the card or gives it to another", async () => {
+  const { board, id } = await world();
+  const crash = () =>
+    board.change((change) => {
+      const run = claim(change, id, { lock: "here:1:a" })?.run ?? 0;
+      return endRun(change, id, { run, outcome: "crashed", error: "boom", limit: 9 })?.consecutive_failures;
+    });
+  assert.deepEqual([await crash(), await crash()], [1, 2]);
+  await board.change((change) => assign(change, id, "other"));
+  assert.equal(await crash(), 1);
+  await board.change((change) => {
+    block(change, id, {});
+    unblock(change, id, undefined);
+  });
+  assert.equal(cardOf(board.db, id).last_failure_error, null);
+  assert.equal(await crash(), 1);
+});
+
+test("what happened to a card is forgotten when it is over, and not before", async () => {
+  const { board, id } = await world();
+  const forget = () => {
+    board.db.run("UPDATE task_events SET created_at = 1");
+    return board.change((change) => forgetEvents(change, 1));
+  };
+  assert.equal(await forget(), 0);
+  await board.change((change) => complete(change, id, { summary: "done" }));
+  assert.equal(await forget(), 2);
 });
 
 for (const payload of ["oops", "null", "[1]", "7", null])

@@ -47,7 +47,11 @@ test("scratch and folders are made, and found again", async (t) => {
 test("a worktree is made beside the repository's own files, and every attempt works in the same one", async (t) => {
   const { repository, git, open, root } = await place(t);
   const path = join(repository, ".worktrees", "t_0000aaaa");
+  await writeFile(join(repository, ".git", "hooks", "post-checkout"), `#!/bin/sh\ntouch "${join(root, "ran")}"\n`, {
+    mode: 0o755,
+  });
   const made = await open("worktree", repository);
+  assert.ok(!existsSync(join(root, "ran")), "no hook of the repository runs for it");
   assert.deepEqual(made, { path, branch: "wt/t_0000aaaa" });
   assert.equal(await readFile(join(path, "README.md"), "utf8"), "hello\n");
   await writeFile(join(path, "work"), "mine");
