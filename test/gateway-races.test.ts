@@ -75,7 +75,7 @@ for (const mode of ["interrupt", "queue", "steer"])
     });
     const gateway = await startGateway(home);
     try {
-      const drawn = { numRuns: fewer(100, 4), seed: seedFor(`races ${mode}`) };
+      const drawn = { numRuns: fewer(100, 6), seed: seedFor(`races ${mode}`) };
       const scripts = [GIVEN_UP, ...fc.sample(fc.array(act, { minLength: 4, maxLength: 14 }), drawn)];
       await Promise.all(scripts.map((script, chat) => play(paper, `chat${chat}`, script, meetings)));
       for (const [chat] of scripts.entries()) paper.say(`chat${chat}`, `t${chat}x999`);
