@@ -25,6 +25,8 @@ const args = process.argv.slice(2);
 const takes = (flag) => args[0] === flag && args.shift() !== undefined;
 if (takes("--whole")) process.env.HERMES_TEST_WHOLE = "1";
 const timed = takes("--times");
+// The script that a version manager puts in front of Python starts a hundred processes each time; the real one is asked directly.
+process.env.PATH = [...pythonFolder(), process.env.PATH].join(delimiter);
 process.env.HERMES_TEST_SEED ??= String(randomInt(2 ** 31));
 const only = args[0] === "--only" ? args.slice(1) : null;
 const work = fs.mkdtempSync(join(tmpdir(), "hermes-tests-"));
@@ -42,7 +44,7 @@ async function everything() {
   const program = join(work, "program");
   const built = await buildProgram(program);
   process.env.HERMES_TEST_PROGRAM = program;
-  if (built === 0) process.env.HERMES_TEST_SKILLS = await startOnce(program);
+  if (built === 0) process.env.HERMES_TEST_STARTED = await startOnce(program);
   const startsProgram = (file) => file.startsWith(join(root, "test", "e2e"));
   const across = find("test/**/*.test.ts");
   // The long ones first, above all those that wait for other programs: the short ones fill what is left of the time.
@@ -93,14 +95,14 @@ function buildProgram(program) {
   return run(projectNode(), [join(root, "scripts", "build.mjs"), join(program, "dist")]);
 }
 
-/** The skills of a home in which the program has been started once. */
+/** A home in which the program has been started once. */
 async function startOnce(program) {
   const home = join(work, "home");
   fs.mkdirSync(home, { mode: 0o700 });
   const env = { PATH: process.env.PATH, HOME: home, HERMES_HOME: home, HERMES_FROM_SOURCE: "0" };
   const code = await run(projectNode(), [join(program, "bin", "hermes.mjs"), "-z", "hello"], { env, stdio: "ignore" });
   if (code !== 0) throw new Error(`hermes -z ended with code ${code}`);
-  return join(home, "skills");
+  return home;
 }
 
 /** Files that share a process, as most cost more to load than to run; each stays a suite with its own hooks. */
@@ -128,7 +130,6 @@ async function runFiles(files) {
   const { run: runTests } = await import("node:test");
   const { spec } = await import("node:test/reporters");
   process.env.NO_COLOR = "1";
-  process.env.PATH = [...pythonFolder(), process.env.PATH].join(delimiter);
   // Each module's types are stripped once, not once per process.
   process.env.NODE_COMPILE_CACHE = join(root, "node_modules", ".cache", "tests");
   // Many tests wait for other programs: more files than there are cores keep all of them busy.
@@ -152,7 +153,6 @@ async function runFiles(files) {
   return failed ? 1 : 0;
 }
 
-/** The script that a version manager puts in front of Python starts a hundred processes each time; the real one is asked directly. */
 function pythonFolder() {
   const { status, stdout } = spawnSync("python3", ["-c", "import sys; print(sys.executable)"], { encoding: "utf8" });
   return status === 0 ? [dirname(stdout.trim())] : [];

@@ -102,7 +102,7 @@ describe("the first request of a default session", () => {
       .join("\n");
     const listed = request.body.tools.map(({ function: { name } }: { function: Record<string, string> }) => name);
     const waiting = wanted.filter((name) => !listed.includes(name) && !name.startsWith("browser_")).sort();
-    assert.deepEqual(waiting, ["image_generate", "skills_list", "text_to_speech", "vision_analyze"]);
+    assert.deepEqual(waiting, ["cronjob", "image_generate", "skills_list", "text_to_speech", "vision_analyze"]);
     for (const name of wanted) assert.match(sent, new RegExp(`\\b${name}\\b`), `${name} cannot be reached`);
   });
 

@@ -1,6 +1,6 @@
 // Runs the program as its user does: through bin/hermes.mjs, in a process of its own.
 import { type ChildProcess, spawn } from "node:child_process";
-import { cpSync, existsSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { TempHome } from "./temp-home.ts";
@@ -14,14 +14,17 @@ export const sourceLauncher = join(repository, "bin", "hermes.mjs");
 /** Where all tests together keep compiled code: a home of each test would be a cold one. */
 const compiled = process.env.NODE_COMPILE_CACHE;
 
-/** Skills as a first start leaves them, made once for a run of all tests. */
-const startedSkills = process.env.HERMES_TEST_SKILLS;
+/** A home in which the program was started once, made once for a run of all tests. */
+const startedHome = process.env.HERMES_TEST_STARTED;
+/** What a first start leaves that a second one does not make again: the skills, and what this machine's Python can do. */
+const LEFT = ["skills", join("cache", "python-probe.json")];
 
 /** A home with settings has been started before; one without is left to its first start. */
-function seedSkills({ dir }: TempHome): void {
-  const skills = join(dir, "skills");
-  if (startedSkills && existsSync(join(dir, "config.yaml")) && !existsSync(skills))
-    cpSync(startedSkills, skills, { recursive: true });
+function seedStarted({ dir }: TempHome): void {
+  if (!startedHome || !existsSync(join(dir, "config.yaml")) || existsSync(join(dir, "skills"))) return;
+  mkdirSync(join(dir, "cache"), { recursive: true, mode: 0o700 });
+  for (const name of LEFT.filter((one) => existsSync(join(startedHome, one))))
+    cpSync(join(startedHome, name), join(dir, name), { recursive: true });
 }
 
 export interface RunOptions {
@@ -60,7 +63,7 @@ export function startHermes(
   args: readonly string[],
   options: RunOptions,
 ): ChildProcess & { readonly result: Promise<RunResult> } {
-  seedSkills(options.home);
+  seedStarted(options.home);
   const child = spawn(process.execPath, [options.launcher ?? launcher, ...args], {
     cwd: options.cwd ?? options.home.project,
     env: environmentFor(options),
