@@ -186,7 +186,10 @@ test("a message whose turn breaks three times before the model is asked ends wit
   assert.equal(tries(), 6);
   const [told] = await work.due("p", "b");
   assert.equal(told?.cause, `inbox:${id}`);
-  assert.match(JSON.stringify(told?.payload), /three times to start answering this message: the skill is damaged\. Your next message starts/);
+  assert.match(
+    JSON.stringify(told?.payload),
+    /three times to start answering this message: the skill is damaged\. Your next message starts/,
+  );
   assert.equal((await work.counts()).inbox.dead, 2);
 });
 
