@@ -21,14 +21,14 @@ async function rig(t: TestContext) {
   const boards = new Boards(home, systemClock);
   const watcher = () => {
     const said = { looks: [] as string[], taken: 0, beside: 0, problems: [] as string[] };
-    const state = { isOn: true };
+    const state = { isOn: true, isLocked: false };
     const watch = new BoardWatch({
       ...{ home, boards, clock: systemClock },
       isOn: () => state.isOn,
       dispatcher: {
         async look(board) {
           said.looks.push(board);
-          return { board, isLocked: false, actions: [], problems: [] };
+          return { board, isLocked: state.isLocked, actions: [], problems: [] };
         },
       },
       beside: async () => void said.beside++,
@@ -82,6 +82,14 @@ test("a root without boards is left as it is; a change of any board is noticed, 
   await until("the other one again", () => said.looks.filter((one) => one === "default").length > 2);
   assert.equal(said.looks.filter((one) => one === "side").length, count, "an archived board rests");
   assert.deepEqual(said.problems, []);
+});
+
+test("a board that another process just looks at is looked at again at once", async (t) => {
+  const { watcher, change } = await rig(t);
+  await change("default");
+  const { said, state } = watcher();
+  state.isLocked = true;
+  await until("it is tried again", () => said.looks.length >= 2);
 });
 
 test("one process of a root looks; when it ends or is turned off another takes over", async (t) => {
