@@ -80,7 +80,19 @@ describe("a conversation", () => {
     await editor.until(() => editor.updates("available_commands_update", made.sessionId).length > 0);
     const [commands] = editor.updates("available_commands_update", made.sessionId);
     const names = commands?.availableCommands.map(({ name }) => name) ?? [];
-    for (const name of ["compress", "context", "help", "model", "new", "queue", "steer", "tools", "version"])
+    for (const name of [
+      "compress",
+      "context",
+      "goal",
+      "help",
+      "model",
+      "new",
+      "queue",
+      "steer",
+      "subgoal",
+      "tools",
+      "version",
+    ])
       assert.ok(names.includes(name), name);
     assert.ok(!names.includes("quit") && !names.includes("undo"), "what only a screen can do is not offered");
   });

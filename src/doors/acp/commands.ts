@@ -5,6 +5,7 @@ import { builtinCommands } from "../../commands/builtin.ts";
 import type { CommandContext, CommandDefinition } from "../../commands/context.ts";
 import { type DispatchSurface, dispatchTyped } from "../../commands/dispatch.ts";
 import { type CommandRegistry, helpText, parseTyped } from "../../commands/registry.ts";
+import type { Goals } from "../../goals/keeper.ts";
 import { said } from "../../home/language/words.ts";
 import type { OpenHome } from "../../home/open.ts";
 import type { Clock } from "../../kit/clock.ts";
@@ -15,6 +16,7 @@ import type { Permissions } from "./permissions.ts";
 interface CommandPorts {
   readonly world: CommandWorld;
   conversation(): OpenAgent;
+  goals(): Goals;
   /** A prompt runs or waits. */
   isBusy(): boolean;
   readonly permissions: Permissions;
@@ -84,6 +86,9 @@ export class EditorCommands {
       ...{ home, clock, platform, confirm, say },
       get conversation() {
         return conversation();
+      },
+      get goals() {
+        return ports.goals();
       },
       get store() {
         return conversation().store;

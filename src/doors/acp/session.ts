@@ -6,6 +6,7 @@ import type { Logger } from "../../home/log.ts";
 import { messageOf } from "../../kit/errors.ts";
 import type { HistoryMessage, UserInput } from "../../llm/messages.ts";
 import type { EndReason } from "../../sessions/store.ts";
+import { CallGoals } from "../call-goals.ts";
 import { withReferences } from "../typed-input.ts";
 import { type CommandRun, type CommandWorld, EditorCommands } from "./commands.ts";
 import type { Permissions } from "./permissions.ts";
@@ -51,6 +52,7 @@ export class EditorSession {
   readonly #ports: SessionPorts;
   readonly #commands: EditorCommands;
   #opened: OpenAgent;
+  #goals: CallGoals;
   readonly #waiting: Waiting[] = [];
   #current: Waiting | null = null;
   /** Commands that answer right now. */
@@ -66,9 +68,11 @@ export class EditorSession {
     this.id = ports.id;
     this.#ports = ports;
     this.#opened = opened;
+    this.#goals = this.#goalsOf(opened);
     this.#commands = new EditorCommands({
       world: ports.world,
       conversation: () => this.#opened,
+      goals: () => this.#goals.goals,
       isBusy: () => this.#isPumping,
       permissions: ports.permissions,
       say: (text) => ports.send(message(text)).catch(() => undefined), // the client is gone: so is whoever asked
@@ -98,17 +102,15 @@ export class EditorSession {
       this.#answering.delete(over);
       gone.removeEventListener("abort", stop);
     }
+    // A prompt that runs goes on with the goal by itself.
+    const becomes: UserInput | null = run.becomes ?? (this.#current === null ? await this.#goals.next() : null);
     if (over.signal.aborted) return { stopReason: "cancelled" };
-    if (run.becomes === null) return { stopReason: "end_turn" };
+    if (becomes === null) return { stopReason: "end_turn" };
     // A command that speaks to the model is a prompt like any other, with the pictures it came with.
-    const { text, persistText } = run.becomes;
+    const { text } = becomes;
     const read = readPrompt(blocks.filter(({ type }) => type !== "text")).then(({ input, problems }) => {
       const said = [text, input.text].filter((part) => part !== "").join("\n");
-      return {
-        typed: text,
-        problems,
-        input: { ...input, text: said, ...(persistText === undefined ? {} : { persistText }) },
-      };
+      return { typed: text, problems, input: { ...becomes, ...input, text: said } };
     });
     return { stopReason: await this.#enqueue(read, gone) };
   }
@@ -145,13 +147,27 @@ export class EditorSession {
     this.#closed = true;
     this.cancel();
     await this.#pumping;
+    this.#goals.close();
     await this.#opened.close(reason);
   }
 
   #take(opened: OpenAgent): void {
+    this.#goals.close();
     this.#opened = opened;
+    this.#goals = this.#goalsOf(opened);
     this.#isFirst = true;
     this.#follow(opened);
+  }
+
+  #goalsOf(opened: OpenAgent): CallGoals {
+    const { world, send, log } = this.#ports;
+    return new CallGoals(opened, {
+      clock: world.clock,
+      config: () => world.home.config(),
+      userWaits: () => this.#waiting.length > 0,
+      tell: (line) => send(message(`\n\n${line}\n\n`)).catch(() => undefined), // the client is gone: nobody reads it
+      onError: (error) => log.warn("the goal of a conversation in an editor could not be looked after", error),
+    });
   }
 
   #stopTurn(): void {
@@ -185,6 +201,7 @@ export class EditorSession {
     if (gone.aborted) return Promise.resolve("cancelled");
     gone.addEventListener("abort", leave, { once: true });
     this.#waiting.push(waiting);
+    this.#goals.userSpoke();
     if (!this.#isPumping) this.#pumping = this.#pump();
     return promise.finally(() => gone.removeEventListener("abort", leave));
   }
@@ -216,13 +233,14 @@ export class EditorSession {
     });
     if (signal.aborted) return "cancelled";
     if (expanded === null || (expanded.text === "" && !expanded.parts?.length)) return "end_turn";
-    let next: UserInput | null = this.#withNotes(expanded);
+    let next = (await this.#goals.isWanted(expanded)) ? this.#withNotes(expanded) : null;
     let reason: StopReason = "end_turn";
     while (next !== null) {
       const outcome: TurnOutcome = await this.#run(next, signal);
       reason = stopReason(outcome);
-      // What was steered too late is the next thing said.
-      next = outcome.pendingSteer === undefined || signal.aborted ? null : { text: outcome.pendingSteer };
+      // What was steered too late is the next thing said, before the goal's next turn.
+      const late = signal.aborted ? undefined : outcome.pendingSteer;
+      next = late === undefined ? await this.#goals.after(outcome, signal, "in the editor") : { text: late };
     }
     return signal.aborted ? "cancelled" : reason;
   }
@@ -249,6 +267,8 @@ export class EditorSession {
       this.#isFirst = false;
     }
     for (const note of this.#opened.notes) await this.#notice(note);
+    const goal = await this.#goals.begin();
+    if (goal !== null && this.#opened.resumed) await this.#notice(goal);
   }
 
   async #notice(text: string): Promise<void> {
