@@ -61,6 +61,7 @@ describe("the work on the screen", { skip: tmuxMissing() }, () => {
       /\nResult\n\nSee the docs \(https:\/\/docs\.test\/a\):\n\n- a point[^\n]*\n {2}\S[\s\S]*\n {2}ts\n {2}const a = 1;\n\n Name │ +n\n/,
     );
 
+    await screen.waitForGone("esc to stop");
     const before = await screen.text({ history: true });
     await screen.press("C-o");
     await screen.waitFor(
