@@ -96,6 +96,23 @@ function isPlainBelow(path: string): boolean {
 /** Throws for what is not there: without that, a path through a file could not be told from a missing one. */
 export const factsNow = (path: string) => statSync(path, { bigint: true });
 
+/** Times on disk are no finer than this everywhere: what is written twice within it may look as if it was written once. */
+const FINEST_MS = 2_500;
+
+/**
+ * Tells one state of these files and folders from another; null while one of them is so new that its next change might not show. The state of
+ * a folder tells which names are in it. `now`: milliseconds, of a time at which the paths were already as they are meant.
+ */
+export function stampNow(paths: readonly string[], now: number): string | null {
+  let stamp = "";
+  for (const path of paths) {
+    const found = statSync(path, { throwIfNoEntry: false });
+    if (found && Math.max(found.mtimeMs, found.ctimeMs) > now - FINEST_MS) return null;
+    stamp += found ? `${found.dev}:${found.ino}:${found.size}:${found.mtimeMs}:${found.ctimeMs};` : ";";
+  }
+  return stamp;
+}
+
 const SMALL = 64 * 1024;
 
 /** The bytes of a small regular file at a path without links; null for everything else, which is to be opened with more care. */

@@ -108,6 +108,13 @@ export const versionLine = () => `${PRODUCT} v${VERSION} (${RELEASED})`;
 
 /** The folder of the installed package, from source and from the bundle alike. */
 export function installRoot(): string {
+  root ??= findRoot();
+  return root;
+}
+
+let root: string | undefined;
+
+function findRoot(): string {
   let folder = dirname(fileURLToPath(import.meta.url));
   while (!existsSync(join(folder, "package.json")) && dirname(folder) !== folder) folder = dirname(folder);
   return folder;

@@ -48,9 +48,14 @@ export function sha256(data: string | Uint8Array): string {
   return createHash("sha256").update(data).digest("hex");
 }
 
+/** Of a list that nobody changes any more: it is asked for several times in each turn. */
 export function hashTools(tools: readonly unknown[]): string {
-  return sha256(JSON.stringify(tools));
+  const known = toolHashes.get(tools) ?? sha256(JSON.stringify(tools));
+  toolHashes.set(tools, known);
+  return known;
 }
+
+const toolHashes = new WeakMap<readonly unknown[], string>();
 
 export function hashToolChoice(choice: ToolChoice): string {
   const sorted = (names: readonly string[]) => [...new Set(names)].sort();

@@ -15,7 +15,7 @@ import { buildSystemPromptParts } from "./build.ts";
 import type { Backend, CodingReading, PromptBuild, PromptSource } from "./contract.ts";
 import { calendarDay, isKnownZone, sameDay } from "./day-notes.ts";
 import { gatherPromptInputs, type PromptPorts } from "./gather.ts";
-import { rememberedPythonProbe } from "./probes/python.ts";
+import { type ProbeOptions, type PythonProbe, rememberedPythonProbe } from "./probes/python.ts";
 import { readingPorts } from "./reading-ports.ts";
 
 /** What the prompt has to know of what a conversation was opened with. */
@@ -134,7 +134,6 @@ async function promptPorts(context: PromptContext): Promise<PromptPorts> {
   const { home, clock, platform } = context.request;
   const { environment, files, isDenied, run, scan, trusted } = await readingPorts(home);
   const { skills } = context;
-  const probeFile = home.paths.at("cache", "python-probe.json");
   return {
     files,
     isDenied,
@@ -142,27 +141,34 @@ async function promptPorts(context: PromptContext): Promise<PromptPorts> {
     scan,
     trusted,
     clock,
-    python: rememberedPythonProbe(
-      {
-        run,
-        files,
-        clock,
-        path: environment.PATH ?? "",
-        delimiter: delimiter === ";" ? ";" : ":",
-        safeDirectory: home.paths.dir,
-      },
-      {
-        read: () => readFile(probeFile, "utf8"),
-        async write(text) {
-          await makeDirectories(home.paths.cacheDir, 0o700);
-          await writeFileAtomic(probeFile, text);
-        },
-      },
-    ),
+    python: pythonProbe(home, { run, files, clock, path: environment.PATH ?? "" }),
     externalMemory: context.externalMemory,
     async skills() {
       const loaded = { tools: new Set(context.toolNames), toolsets: new Set(context.toolsets) };
       return skills && visibleSkills(skills.context, { platform, loaded });
     },
   };
+}
+
+/** Looking through PATH for four programs is fifty looks at the disk: a server that builds a prompt for every call does it once a minute. */
+const PROBE_KEPT_MS = 60_000;
+const probes = new WeakMap<OpenHome, { readonly path: string; readonly at: number; readonly probe: PythonProbe }>();
+
+function pythonProbe(home: OpenHome, parts: Omit<ProbeOptions, "delimiter" | "safeDirectory">): PythonProbe {
+  const { clock, path } = parts;
+  const kept = probes.get(home);
+  if (kept && kept.path === path && Math.abs(clock.now() - kept.at) < PROBE_KEPT_MS) return kept.probe;
+  const file = home.paths.at("cache", "python-probe.json");
+  const probe = rememberedPythonProbe(
+    { ...parts, delimiter: delimiter === ";" ? ";" : ":", safeDirectory: home.paths.dir },
+    {
+      read: () => readFile(file, "utf8"),
+      async write(text) {
+        await makeDirectories(home.paths.cacheDir, 0o700);
+        await writeFileAtomic(file, text);
+      },
+    },
+  );
+  probes.set(home, { path, at: clock.now(), probe });
+  return probe;
 }

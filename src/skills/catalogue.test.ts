@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
-import { mkdir, readFile, symlink, utimes, writeFile } from "node:fs/promises";
+import { mkdir, readFile, rename, rm, symlink, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import { skillsHome, skillText } from "../../test/support/skills-home.ts";
+import { systemClock } from "../kit/clock.ts";
 import { loadCatalogue, unshadowed } from "./catalogue.ts";
 import { walkSkills } from "./files.ts";
 import { resolveSkill } from "./resolve.ts";
@@ -269,4 +270,46 @@ test("what a local skill hides is told", async () => {
   context.settings = { external_dirs: ["ext"] };
   const found = await resolveSkill("a", await loadCatalogue(context), context);
   assert.deepEqual(found.type === "found" && found.shadows, [context.at("ext/x/a")]);
+});
+
+test("a root is read again when something in it changed, and only then", async () => {
+  const context = await skillsHome({
+    "skills/a/SKILL.md": "First",
+    "skills/dev/b/SKILL.md": "Second",
+    "linked/one/SKILL.md": "One",
+    "linked/two/SKILL.md": "Two",
+  });
+  const at = (name: string) => context.at("skills", name);
+  // A while later, as the clock says: what was written just now counts as settled.
+  const later = { ...context, clock: { ...systemClock, now: () => Date.now() + 60_000 } };
+  const shown = async (): Promise<readonly string[]> => {
+    const [root] = (await loadCatalogue(later)).roots;
+    assert.equal((await loadCatalogue(later)).roots[0], root, "it was read again");
+    return root?.skills.map(({ path, description }) => `${path}: ${description}`) ?? [];
+  };
+  assert.deepEqual(await shown(), ["a: First", "dev/b: Second"]);
+  await context.write("skills/a/SKILL.md", "Fi4st");
+  assert.deepEqual(await shown(), ["a: Fi4st", "dev/b: Second"]);
+  await context.write("skills/dev/c/SKILL.md", "Third");
+  assert.deepEqual(await shown(), ["a: Fi4st", "dev/b: Second", "dev/c: Third"]);
+  await rename(at("dev/b"), at("b"));
+  assert.deepEqual(await shown(), ["a: Fi4st", "b: Second", "dev/c: Third"]);
+  await symlink(context.at("linked/one"), at("link"));
+  assert.deepEqual(await shown(), ["a: Fi4st", "b: Second", "dev/c: Third", "link: One"]);
+  await rename(context.at("linked/two"), context.at("linked/three"));
+  await rename(context.at("linked/one"), context.at("linked/two"));
+  assert.deepEqual(await shown(), ["a: Fi4st", "b: Second", "dev/c: Third"]);
+  await rename(context.at("linked/three"), context.at("linked/one"));
+  assert.deepEqual(await shown(), ["a: Fi4st", "b: Second", "dev/c: Third", "link: Two"]);
+  await rm(at("dev"), { recursive: true });
+  assert.deepEqual(await shown(), ["a: Fi4st", "b: Second", "link: Two"]);
+});
+
+test("what was changed a moment ago is looked at again each time", async () => {
+  const before = Date.now();
+  const context = await skillsHome({ "skills/a/SKILL.md": "First" });
+  const then = { ...context, clock: { ...systemClock, now: () => before } };
+  const [first] = (await loadCatalogue(then)).roots;
+  const [second] = (await loadCatalogue(then)).roots;
+  assert.notEqual(first, second);
 });

@@ -1,6 +1,7 @@
 // All skills of a home, as one list that every surface works from.
 import { createHash } from "node:crypto";
 import { join } from "node:path";
+import { stampNow } from "../home/looks.ts";
 import { type SkillTree, walkSkills } from "./files.ts";
 import { type SkillRoot, type SkillsContext, skillRoots } from "./roots.ts";
 import {
@@ -57,8 +58,32 @@ export function categoryTexts(catalogue: Catalogue): Readonly<Record<string, str
   return Object.assign({}, ...catalogue.roots.map(({ categories }) => categories).reverse());
 }
 
-async function loadRoot(root: SkillRoot, context: SkillsContext): Promise<{ tree: SkillTree; content: RootSkills }> {
-  const tree = await walkSkills(root.dir);
+interface Loaded {
+  readonly tree: SkillTree;
+  readonly content: RootSkills;
+}
+
+/** What a root held, and the paths whose state says whether it still does: a server asks with every call. */
+const kept = new Map<string, { readonly looked: readonly string[]; readonly stamp: string; readonly loaded: Loaded }>();
+const MOST_KEPT = 16;
+
+async function loadRoot(root: SkillRoot, context: SkillsContext): Promise<Loaded> {
+  const now = context.clock.now();
+  const key = JSON.stringify([context.paths.dir, root]);
+  const known = kept.get(key);
+  if (known && stampNow(known.looked, now) === known.stamp) return known.loaded;
+  kept.delete(key);
+  const looked: string[] = [];
+  const loaded = await readRoot(root, context, looked);
+  const stamp = stampNow(looked, now);
+  if (stamp !== null) kept.set(key, { looked, stamp, loaded });
+  const [oldest] = kept.keys();
+  if (kept.size > MOST_KEPT && oldest !== undefined) kept.delete(oldest);
+  return loaded;
+}
+
+async function readRoot(root: SkillRoot, context: SkillsContext, looked: string[]): Promise<Loaded> {
+  const tree = await walkSkills(root.dir, looked);
   const { entries, categories } =
     root.kind === "local" ? await cached(tree, root, context) : await readFiles(tree, root);
   const skills = entries.map((entry) => ({ ...entry, root, dir: join(root.dir, entry.path) }));

@@ -99,14 +99,15 @@ export interface SkillTree {
 
 export type Manifest = Readonly<Record<string, readonly [mtimeNs: string, size: number]>>;
 
-/** A root that is missing or unreadable is empty. */
-export async function walkSkills(root: string): Promise<SkillTree> {
-  const found = new Finds();
+/** A root that is missing or unreadable is empty. `looked`: every path that was looked at is put there; as long as none changed, nor does the tree. */
+export async function walkSkills(root: string, looked: string[] = []): Promise<SkillTree> {
+  const found = new Finds(looked);
   // Linked directories come last, so that a folder is known by its own path and not by a link's.
   const links: Folder[] = [];
   const seen = new Set<string>();
   await visit({ dir: root, path: "", real: await realpath(root).catch(() => root) });
   for (let link = links.shift(); link; link = links.shift()) {
+    looked.push(link.dir);
     const real = await realDirectory(link.dir);
     if (real !== null) await visit({ ...link, real });
   }
@@ -115,6 +116,7 @@ export async function walkSkills(root: string): Promise<SkillTree> {
   async function visit(folder: Folder): Promise<void> {
     if (seen.has(folder.real)) return;
     seen.add(folder.real);
+    looked.push(folder.dir);
     const items = await readdir(folder.dir, { withFileTypes: true }).catch((): Dirent[] => []);
     const isSkill = (await found.add(folder, "SKILL.md", items)) && folder.path !== "";
     await found.add(folder, "DESCRIPTION.md", items);
@@ -140,10 +142,16 @@ interface Folder {
 class Finds {
   #manifest: Record<string, readonly [string, number]> = {};
   #dirs = { "SKILL.md": [] as string[], "DESCRIPTION.md": [] as string[] };
+  readonly #looked: string[];
+
+  constructor(looked: string[]) {
+    this.#looked = looked;
+  }
 
   async add({ dir, path }: Folder, file: "SKILL.md" | "DESCRIPTION.md", items: readonly Dirent[]): Promise<boolean> {
     const item = items.find(({ name }) => name === file);
     if (!item || item.isDirectory()) return false;
+    this.#looked.push(join(dir, file));
     const facts = await stat(join(dir, file), { bigint: true }).catch(() => null);
     if (!facts?.isFile()) return false;
     if (path === "") return file === "SKILL.md";

@@ -1,10 +1,10 @@
 // Where skills live: the home's own folder first, then what the settings add.
 
-import { realpath } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import type { Config } from "../home/config/schema.ts";
 import type { Logger } from "../home/log.ts";
+import { realPathNow } from "../home/looks.ts";
 import type { HomePaths } from "../home/paths.ts";
 import type { Clock } from "../kit/clock.ts";
 import { isDirectory, isWithin } from "../kit/files.ts";
@@ -38,11 +38,11 @@ export async function flushUsage({ paths }: Pick<SkillsContext, "paths">): Promi
 /** The roots in the order they are searched. Missing, doubled and local-equal folders are left out. */
 export async function skillRoots(context: SkillsContext): Promise<readonly SkillRoot[]> {
   const local = context.paths.skillsDir;
-  const seen = new Set([await realOr(local)]);
+  const seen = new Set([realOr(local)]);
   const roots: SkillRoot[] = [{ dir: local, kind: "local" }];
   for (const given of externalDirs(context.config())) {
     const dir = expandDir(given, context);
-    const real = await realOr(dir);
+    const real = realOr(dir);
     if (seen.has(real) || !(await isDirectory(dir))) continue;
     seen.add(real);
     roots.push({ dir, kind: "external" });
@@ -78,10 +78,5 @@ function externalDirs(config: Config): readonly string[] {
   return config.skills.external_dirs.filter((dir): dir is string => typeof dir === "string" && dir.trim() !== "");
 }
 
-async function realOr(path: string): Promise<string> {
-  try {
-    return await realpath(path);
-  } catch {
-    return path; // not there yet
-  }
-}
+/** A folder may not be there yet. */
+const realOr = (path: string) => realPathNow(path) ?? path;

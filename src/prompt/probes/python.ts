@@ -23,7 +23,7 @@ export interface PythonFacts {
   readonly uv: boolean;
 }
 
-interface ProbeOptions {
+export interface ProbeOptions {
   readonly run: RunProgram;
   readonly files: ReadableFiles;
   readonly clock: Clock;
