@@ -184,7 +184,7 @@ describe("the words of a board", () => {
     ["watch --assignee coder --tenant acme --kinds completed blocked --interval 1", /^$/],
     ["!log $a", /has no log/],
     ["log $b --tail 5", /world$/],
-    ["dispatch --dry-run --max 1 --failure-limit 3", /t_/],
+    ["dispatch --dry-run --max 1 --failure-limit 3", /^t_\w+: would be started, by \w+$/m],
     ["dispatch --dry-run --json", /"dry_run": true/],
     ["specify $c", /✓ t_\w+ ready/],
     ["!specify $c", /only cards in triage/],

@@ -87,7 +87,7 @@ export function defineWork(command: Command, { boards, slug, onBoard, world, who
         if (asJson) data({ board: name, dry_run: dryRun === true, skipped_locked: isLocked, actions, problems });
         else if (isLocked) out("Another process is checking this board right now.\n");
         else if (actions.length === 0) out("Nothing to do.\n");
-        for (const action of asJson ? [] : actions) out(`${actionLine(action)}\n`);
+        for (const action of asJson ? [] : actions) out(`${actionLine(action, dryRun === true)}\n`);
         for (const problem of problems) world.err(`✗ ${problem}\n`);
         if (problems.length > 0) world.failed();
       });
@@ -241,31 +241,33 @@ function waitOf(
   return [isDispatched ? next : { id: action.card, reason: "no_dispatcher", says: nobody }];
 }
 
-function actionLine(action: Action): string {
+/** What happened, or what would. */
+function actionLine(action: Action, isDry = false): string {
   const { card } = action;
   switch (action.type) {
     case "start":
-      return `${card}: started, ${action.isReview ? "as a review " : ""}by ${action.assignee}`;
+      return `${card}: ${isDry ? "would be started" : "started"}, ${action.isReview ? "as a review " : ""}by ${action.assignee}`;
     case "wait":
       return `${card}: waits: ${WHY[action.reason]}`;
     case "end":
     case "stop": {
-      const way = action.type === "stop" ? "stopped" : "over";
-      return `${card}: ${way}: ${action.error}${action.givesUp ? "; it is blocked now" : ""}`;
+      const way = action.type === "stop" ? (isDry ? "would be stopped" : "stopped") : "over";
+      const after = isDry ? "; it would be blocked" : "; it is blocked now";
+      return `${card}: ${way}: ${action.error}${action.givesUp ? after : ""}`;
     }
     case "extend":
-      return `${card}: its worker is alive, the claim is extended`;
+      return `${card}: its worker is alive, the claim ${isDry ? "would be" : "is"} extended`;
     case "stop_leftover":
-      return `${card}: a former worker is stopped`;
+      return `${card}: a former worker ${isDry ? "would be" : "is"} stopped`;
     case "promote":
-      return `${card}: ready, everything it depends on is done`;
+      return `${card}: ${isDry ? "would be ready" : "ready"}, everything it depends on is done`;
     case "hold_back":
-      return `${card}: waits again for ${action.parents.join(", ")}`;
+      return `${card}: ${isDry ? "would wait" : "waits"} again for ${action.parents.join(", ")}`;
     case "assign":
-      return `${card}: given to ${action.assignee}`;
+      return `${card}: ${isDry ? "would be given" : "given"} to ${action.assignee}`;
     case "guard":
       return `${card}: held: ${WHY[action.reason]}`;
     case "clean":
-      return `${card}: its scratch folder is removed`;
+      return `${card}: its scratch folder ${isDry ? "would be" : "is"} removed`;
   }
 }
