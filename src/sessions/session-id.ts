@@ -41,3 +41,9 @@ export async function findLatest(
   const latest = await store.list({ sources, orderByLastActive: true, limit: 50 });
   return latest.find(({ id }) => !id.startsWith("bg_"))?.id ?? null;
 }
+
+/** Whether it is the id of a conversation that a client of the API keeps itself: made from what it said first. */
+export const isDerivedId = (id: string) => /^api-[0-9a-f]{16}(?:-[0-9a-f]{4})?$/.test(id);
+
+/** In `session_kv`: what a program laid over the prompt of a session when it made it. */
+export const INSTRUCTIONS_KEY = "api_instructions";

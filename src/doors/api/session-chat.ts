@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import type { AgentEvent } from "../../agent/events.ts";
 import { messageOf } from "../../kit/errors.ts";
 import { asText } from "../../kit/json.ts";
+import { INSTRUCTIONS_KEY } from "../../sessions/session-id.ts";
 import { sessionHeader } from "./admission.ts";
 import { AnswerReader, callLook, isHidden, sessionHeaders } from "./answer.ts";
 import { agentIncomplete } from "./chat-completions.ts";
@@ -12,7 +13,7 @@ import { PictureStream, withPictures } from "./pictures.ts";
 import { Questions } from "./questions.ts";
 import { newRunId } from "./runs.ts";
 import type { Api } from "./server.ts";
-import { INSTRUCTIONS_KEY, MODEL_KEY, requireSession } from "./sessions.ts";
+import { MODEL_KEY, requireSession } from "./sessions.ts";
 import { EventStream } from "./sse.ts";
 import type { TurnRequest } from "./turns.ts";
 

@@ -2,6 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { isRecord } from "../../kit/json.ts";
 import { holdLane } from "../../sessions/lanes.ts";
+import { INSTRUCTIONS_KEY } from "../../sessions/session-id.ts";
 import type { EndReason, Session, SessionListItem, SessionStore, StoredMessage } from "../../sessions/store.ts";
 import { StoreError } from "../../sessions/store.ts";
 import { sessionId } from "./admission.ts";
@@ -12,8 +13,7 @@ import type { Api } from "./server.ts";
 const PAGE = 50;
 const LARGEST_PAGE = 200;
 const CHANGEABLE = ["title", "end_reason"];
-/** In `session_kv`: what a program laid over the prompt of a session when it made it. */
-export const INSTRUCTIONS_KEY = "api_instructions";
+/** In `session_kv`: the model that a program named for a session when it made it. */
 export const MODEL_KEY = "api_model";
 
 export function sessionRoutes(api: Api): readonly Route[] {

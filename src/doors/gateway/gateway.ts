@@ -116,7 +116,7 @@ class Gateway {
     this.#hooks = hooks;
     this.#cron = parts.cron;
     this.#kanban = openGatewayKanban({
-      ...{ home, store, clock, work, routes, stop: run.stop },
+      ...{ home, store, clock, cwd, work, routes, stop: run.stop },
       link: (name) => this.#links.get(name),
       arrived: () => this.#desk.look(),
     });

@@ -23,7 +23,9 @@ export interface GatewayKanban {
   close(): Promise<void>;
 }
 
-type GatewayKanbanOptions = Omit<KanbanNoticesOptions, "log"> & {
+type GatewayKanbanOptions = Omit<KanbanNoticesOptions, "log" | "since"> & {
+  /** Where a conversation works that has no folder of its own. */
+  readonly cwd: string;
   /** Nothing more is asked of a model. */
   readonly stop: AbortSignal;
 };
@@ -34,6 +36,7 @@ export function openGatewayKanban(options: GatewayKanbanOptions): GatewayKanban 
   const log = home.log.child("kanban");
   const over = new AbortController();
   const workers = new Workers(clock, () => watch.wake());
+  const since = clock.now();
   const isOn = () => home.config().kanban.dispatch_in_gateway;
   const watch: BoardWatch = new BoardWatch({
     ...{ home, boards, clock, isOn },
@@ -58,7 +61,11 @@ export function openGatewayKanban(options: GatewayKanbanOptions): GatewayKanban 
   };
   const notices = lazy(async () => {
     const { KanbanNotices } = await import("./kanban-notices.ts");
-    return new KanbanNotices({ ...options, log });
+    return new KanbanNotices({ ...options, since, log });
+  });
+  const wakes = lazy(async () => {
+    const { SessionWakes } = await import("./session-wakes.ts");
+    return new SessionWakes({ ...options, log });
   });
   let running: Promise<void> = Promise.resolve();
   return {
@@ -78,12 +85,14 @@ export function openGatewayKanban(options: GatewayKanbanOptions): GatewayKanban 
       running = watch.run(over.signal);
     },
     async tell() {
-      if (await hasBoards(boards)) await (await notices()).look();
+      if (over.signal.aborted || !(await hasBoards(boards))) return;
+      await (await notices()).look();
+      (await wakes()).look();
     },
     refused: async (row) => row.cause.startsWith("kanban:") && (await notices()).refused(row),
     async close() {
       over.abort();
-      await running;
+      await Promise.all([running, wakes().then((one) => one.close())]);
     },
   };
 }

@@ -20,8 +20,9 @@ import type { Clock } from "../../kit/clock.ts";
 import { asRecord, type Json, parseJson } from "../../kit/json.ts";
 import { lazy } from "../../kit/lazy.ts";
 import { fenced } from "../../prompt/fence.ts";
+import { isDerivedId } from "../../sessions/session-id.ts";
 import type { SessionStore } from "../../sessions/store.ts";
-import type { OutboxRow, WorkStore } from "../../sessions/work.ts";
+import type { InboxEvent, OutboxRow, WorkStore } from "../../sessions/work.ts";
 import { masked, splitFor } from "./answer.ts";
 import { plainTitle } from "./chat.ts";
 import type { PlatformEntry } from "./contract.ts";
@@ -30,6 +31,7 @@ import type { Link } from "./link.ts";
 import { checkedFile, outgoing } from "./media-out.ts";
 import type { QueuedMessage } from "./reply.ts";
 import type { ChatEntry, Routes } from "./routes.ts";
+import { CHATLESS, type SessionWake } from "./session-wakes.ts";
 import { splitMessage } from "./split.ts";
 
 export interface KanbanNoticesOptions {
@@ -41,6 +43,8 @@ export interface KanbanNoticesOptions {
   readonly log: Logger;
   /** Undefined: the platform is not set up. */
   link(platform: string): Link | undefined;
+  /** When the gateway began, in milliseconds: on a board that it never looked at, nothing earlier wakes a conversation. */
+  readonly since: number;
   /** A row of the inbox may be new. */
   arrived(): void;
 }
@@ -104,6 +108,7 @@ export class KanbanNotices {
     const isAll = await this.#onBoard(slug, async (board) => {
       let told = true;
       for (const one of subscriptionsOf(board.db)) told = (await this.#tell(board, slug, one)) && told;
+      await this.#wakeSessions(board, slug);
       return told;
     });
     // Two changes within one tick of the file system's clock look the same.
@@ -189,22 +194,14 @@ export class KanbanNotices {
   }
 
   /** The conversation that made the card gets a message of ours, if a chat still holds it. */
-  async #wakeCreator({ slug, card, event }: Notice, run: CardRun | null): Promise<void> {
+  async #wakeCreator({ slug, card, event }: Happening, run: CardRun | null): Promise<void> {
     const { work, clock, arrived } = this.#options;
     const chat = await this.#chatOf(card.session_id);
     const link = chat?.origin && this.#options.link(chat.origin.platform);
     if (!chat?.origin || !link) return;
-    const { payload } = event;
-    const said = [
-      asRecord(parseJson(payload ?? "{}")),
-      { summary: run?.summary, result: card.result, error: run?.error },
-    ]
-      .flatMap((facts) => ["reason", "summary", "result", "error"].map((name) => facts[name as keyof typeof facts]))
-      .filter((text): text is string => typeof text === "string" && text.trim() !== "");
-    const about = fenced(`card:${card.id}`, [card.title, ...new Set(said)].join("\n\n").slice(0, MOST_TOLD));
-    const updateId = `kanban:${slug}:${event.id}:${card.id}`;
+    const updateId = updateIdOf(slug, event);
     const message: QueuedMessage = {
-      ...{ text: `${wakeText(slug, card, event)}\n\n${about}`, type: "text", source: chat.origin, updateId },
+      ...{ text: wakeText({ slug, card, event }, run, IN_CHAT), type: "text", source: chat.origin, updateId },
       ...{ sentAt: clock.now() / 1000, queued: true, outside: [`card ${card.id}`] },
     };
     const { entry, account } = link;
@@ -212,6 +209,48 @@ export class KanbanNotices {
       { sessionKey: chat.session_key, platform: entry.name, account, updateId, kind: "wake", event: message },
     ]);
     arrived();
+  }
+
+  /**
+   * A program that made a card through the API server cannot be told: the conversation goes on by itself instead. The rows and how far the
+   * board was read are one step of the store.
+   */
+  async #wakeSessions({ db }: BoardFile, slug: string): Promise<void> {
+    const { work, home, since } = this.#options;
+    const newest = db.get<{ id: number | null }>("SELECT MAX(id) AS id FROM task_events")?.id ?? 0;
+    const read = await work.cursor(CHATLESS, slug);
+    if (read === String(newest)) return;
+    // Never read, or another board of the same name: what happened before the gateway began is nobody's news.
+    const isNew = read === null || Number(read) > newest;
+    const kinds = [...WAKING];
+    const events = db.all<CardEvent & { readonly session_id: string }>(
+      `SELECT e.*, t.session_id FROM task_events e JOIN tasks t ON t.id = e.task_id
+       WHERE e.id > ? AND e.id <= ? AND e.created_at >= ? AND t.session_id IS NOT NULL
+         AND e.kind IN (${kinds.map(() => "?").join(", ")}) ORDER BY e.id`,
+      ...[isNew ? 0 : Number(read), newest, isNew ? Math.floor(since / 1000) : 0, ...kinds],
+    );
+    const rows: InboxEvent[] = [];
+    for (const { session_id: session, ...event } of home.config().kanban.auto_subscribe_on_create ? events : []) {
+      const card = db.get<Card>("SELECT * FROM tasks WHERE id = ?", event.task_id);
+      const run = db.get<CardRun>("SELECT * FROM task_runs WHERE id = ?", event.run_id ?? -1) ?? null;
+      const { worker_session_id: worker } = asRecord(parseJson(run?.metadata ?? "{}"));
+      if (!card || worker === session || !(await this.#isWoken(session))) continue;
+      const happening = { slug, card, event };
+      // A chat that took it over is where it goes on.
+      if (await this.#chatOf(session)) await this.#wakeCreator(happening, run);
+      else {
+        const wake: SessionWake = { text: wakeText(happening, run, ALONE), outside: [`card ${card.id}`] };
+        const updateId = updateIdOf(slug, event);
+        rows.push({ sessionKey: session, platform: CHATLESS, account: slug, updateId, kind: "wake", event: wake });
+      }
+    }
+    await work.accept(rows, { platform: CHATLESS, account: slug, cursor: String(newest) });
+  }
+
+  /** Somebody at a screen looks at the board when they like; a program that keeps the conversation itself would never see the turn. */
+  async #isWoken(session: string): Promise<boolean> {
+    const { source } = (await this.#options.store.get(session)) ?? {};
+    return source === "api_server" && !isDerivedId(session);
   }
 
   async #chatOf(session: string | null): Promise<ChatEntry | null> {
@@ -223,11 +262,14 @@ export class KanbanNotices {
   }
 }
 
-/** One event, one chat. */
-interface Notice {
+interface Happening {
   readonly slug: string;
   readonly card: Card;
   readonly event: CardEvent;
+}
+
+/** One event, one chat. */
+interface Notice extends Happening {
   readonly subscription: Subscription;
   readonly link: { readonly entry: PlatformEntry; readonly account: string; wake(): void };
 }
@@ -314,8 +356,15 @@ export function noticeText(
   }
 }
 
+const updateIdOf = (slug: string, { id, task_id: card }: CardEvent) => `kanban:${slug}:${id}:${card}`;
+
+const IN_CHAT =
+  "The chat has been told in one line. Continue what depended on it, or answer [SILENT] if there is nothing to do or to say.";
+const ALONE =
+  "Nobody waits for this turn: what you answer is read later, where this conversation is stored. Continue what depended on it, and say what came of it.";
+
 /** For the model. */
-function wakeText(slug: string, card: Card, event: CardEvent): string {
+function wakeText({ slug, card, event }: Happening, run: CardRun | null, next: string): string {
   const what: Readonly<Record<string, string>> = {
     completed: "is done",
     blocked: "is blocked",
@@ -323,8 +372,11 @@ function wakeText(slug: string, card: Card, event: CardEvent): string {
     crashed: "crashed and will be tried again",
     timed_out: "took too long and will be tried again",
   };
-  return (
-    `[Board ${slug}: card ${card.id}, which was created in this conversation, ${what[event.kind]}. The chat has been told in one line. ` +
-    "Continue what depended on it, or answer [SILENT] if there is nothing to do or to say. What follows was written by its worker.]"
-  );
+  const facts = { summary: run?.summary, result: card.result, error: run?.error };
+  const said = [asRecord(parseJson(event.payload ?? "{}")), facts]
+    .flatMap((one) => ["reason", "summary", "result", "error"].map((name) => one[name as keyof typeof one]))
+    .filter((text): text is string => typeof text === "string" && text.trim() !== "");
+  const about = fenced(`card:${card.id}`, [card.title, ...new Set(said)].join("\n\n").slice(0, MOST_TOLD));
+  const head = `[Board ${slug}: card ${card.id}, which was created in this conversation, ${what[event.kind]}.`;
+  return `${head} ${next} What follows was written by its worker.]\n\n${about}`;
 }

@@ -48,14 +48,14 @@ export interface TurnPorts extends ReplyPorts {
 
 export const MOST_ATTEMPTS = 3;
 /** Ends of turns that were not stored, for which the message is not to blame. */
-const NOT_ITS_FAULT: ReadonlySet<string> = new Set(["store_failed", "conversation_in_use", "budget_cap"]);
+export const NOT_ITS_FAULT: ReadonlySet<string> = new Set(["store_failed", "conversation_in_use", "budget_cap"]);
 const LATE_SECONDS = 600;
 const WATCH_MS = 5000;
 const HYGIENE = 0.85;
 const STILL_TOO_LONG = 0.95;
 const FEWEST = 4;
 
-const CUT_OFF =
+export const CUT_OFF =
   "[The last turn was cut off before it was finished. The results above are valid: finish what was asked, without doing again what is done.]";
 
 export class ChatTurn {
