@@ -18,6 +18,12 @@ import {
 } from "../goals/state.ts";
 import { t } from "../home/language/words.ts";
 import type { CommandContext, CommandDefinition } from "./context.ts";
+import { parseTyped } from "./registry.ts";
+
+/** All that the two commands do to their surface. */
+type GoalContext = Pick<CommandContext, "goals" | "busy" | "say" | "warn">;
+
+type GoalCommand = Omit<CommandDefinition, "run"> & { run(args: string, ctx: GoalContext): Promise<void> };
 
 const NOT_HERE = "Goals need a conversation that stays open: start hermes, or use a chat.";
 const NO_GOAL = "No goal is set. /goal <text> sets one.";
@@ -30,7 +36,7 @@ const ALONE: ReadonlyMap<string, Verb> = new Map([
   ["done", "clear"],
 ]);
 
-const goal: CommandDefinition = {
+const goal: GoalCommand = {
   name: "goal",
   description: "set a goal that the agent works on over several turns",
   category: "Session",
@@ -51,7 +57,7 @@ const goal: CommandDefinition = {
   },
 };
 
-const VERBS: Readonly<Record<Verb, (goals: Goals, ctx: CommandContext) => Promise<void>>> = {
+const VERBS: Readonly<Record<Verb, (goals: Goals, ctx: GoalContext) => Promise<void>>> = {
   async status(goals, ctx) {
     const state = await goals.state();
     ctx.say(state === null ? t(NO_GOAL) : statusLine(state, goals.now, await goals.spent(state)));
@@ -88,7 +94,7 @@ const VERBS: Readonly<Record<Verb, (goals: Goals, ctx: CommandContext) => Promis
 /** Of a goal that is active or paused; what it became is said, unless `done` says it. */
 async function change(
   goals: Goals,
-  ctx: CommandContext,
+  ctx: GoalContext,
   edit: (state: GoalState) => ReturnType<Parameters<Goals["change"]>[0]>,
   done?: string,
 ): Promise<void> {
@@ -111,7 +117,7 @@ function notOpen(state: GoalState | null): string {
 async function set(
   typed: string,
   goals: Goals,
-  ctx: CommandContext,
+  ctx: GoalContext,
   { draft }: { readonly draft: boolean },
 ): Promise<void> {
   const budget = /^--max(?![^\s=])[\s=]{0,3}(\S*)(?:\s+([\s\S]*))?$/.exec(typed);
@@ -142,7 +148,7 @@ async function set(
 async function drafted(
   text: string,
   goals: Goals,
-  ctx: CommandContext,
+  ctx: GoalContext,
 ): Promise<{ readonly goal: string; readonly contract: GoalContract }> {
   const contract = await goals.draft(text, new AbortController().signal);
   if (contract !== null) return { goal: text, contract };
@@ -150,7 +156,7 @@ async function drafted(
   return readContract(text);
 }
 
-async function wait(typed: string, goals: Goals, ctx: CommandContext): Promise<void> {
+async function wait(typed: string, goals: Goals, ctx: GoalContext): Promise<void> {
   const [, id = "", reason = ""] = /^(\S+)(?:\s+([\s\S]*))?$/.exec(typed) ?? [];
   const pid = Number(id);
   const isProcess = /^proc_\w+$/.test(id);
@@ -163,7 +169,7 @@ async function wait(typed: string, goals: Goals, ctx: CommandContext): Promise<v
   });
 }
 
-const subgoal: CommandDefinition = {
+const subgoal: GoalCommand = {
   name: "subgoal",
   description: "add something that the goal requires too, or list and remove it",
   category: "Session",
@@ -219,4 +225,15 @@ export async function stopGoal({ goals }: CommandContext): Promise<boolean> {
   return refusal === null;
 }
 
-export const GOAL_COMMANDS: readonly CommandDefinition[] = [goal, subgoal];
+export const GOAL_COMMANDS: readonly GoalCommand[] = [goal, subgoal];
+
+/** For surfaces that have no other commands. Null: the text is a message. `masked` takes keys out of what is stored. */
+export function goalCommand(
+  text: string,
+  masked: (text: string) => string,
+): ((ctx: GoalContext) => Promise<void>) | null {
+  const typed = parseTyped(text);
+  const command = GOAL_COMMANDS.find(({ name }) => name === typed?.name);
+  if (!typed || !command) return null;
+  return (ctx) => command.run(masked(typed.args), ctx);
+}

@@ -1,5 +1,5 @@
-// The standing goal of a conversation whose turns are played while somebody's call is open: a prompt of an editor. The call goes on with
-// the goal's turns; between calls the goal rests, as nobody would see them.
+// The standing goal of a conversation whose turns are played while somebody's call is open: a prompt of an editor, a stream of
+// the API. The call goes on with the goal's turns; between calls the goal rests, as nobody would see them.
 import type { TurnOutcome } from "../agent/events.ts";
 import type { OpenAgent } from "../agent/opened.ts";
 import { type GoalDoor, type GoalStep, Goals, subjectOf, turnEndOf } from "../goals/keeper.ts";

@@ -1,9 +1,14 @@
 // Talking in a stored conversation: one answer, or a stream of named events in which questions can be answered.
 import { randomBytes } from "node:crypto";
-import type { AgentEvent } from "../../agent/events.ts";
+import type { AgentEvent, TurnOutcome } from "../../agent/events.ts";
+import type { OpenAgent } from "../../agent/opened.ts";
+import { goalCommand } from "../../commands/goals.ts";
+import { said } from "../../home/language/words.ts";
 import { messageOf } from "../../kit/errors.ts";
 import { asText } from "../../kit/json.ts";
+import type { UserInput } from "../../llm/messages.ts";
 import { INSTRUCTIONS_KEY } from "../../sessions/session-id.ts";
+import { CallGoals } from "../call-goals.ts";
 import { sessionHeader } from "./admission.ts";
 import { AnswerReader, callLook, isHidden, sessionHeaders } from "./answer.ts";
 import { agentIncomplete } from "./chat-completions.ts";
@@ -17,10 +22,16 @@ import { MODEL_KEY, requireSession } from "./sessions.ts";
 import { EventStream } from "./sse.ts";
 import type { TurnRequest } from "./turns.ts";
 
-export const sessionChatRoutes = (api: Api): readonly Route[] => [
-  { method: "POST", path: "/api/sessions/:id/chat", handle: (call) => chat(api, call) },
-  { method: "POST", path: "/api/sessions/:id/chat/stream", handle: (call) => stream(api, call) },
-];
+export function sessionChatRoutes(api: Api): readonly Route[] {
+  const streams: Streams = new Map();
+  return [
+    { method: "POST", path: "/api/sessions/:id/chat", handle: (call) => chat(api, call) },
+    { method: "POST", path: "/api/sessions/:id/chat/stream", handle: (call) => stream(api, call, streams) },
+  ];
+}
+
+/** By conversation: the newest stream in which something was said. It is the one that goes on with the goal. */
+type Streams = Map<string, StreamGoal>;
 
 async function readRequest(api: Api, call: Call): Promise<TurnRequest> {
   const { store } = api.parts;
@@ -62,11 +73,21 @@ function usageOf({ tokens: { input, output } }: AnswerReader) {
   return { input_tokens: input, output_tokens: output, total_tokens: input + output };
 }
 
-async function stream(api: Api, call: Call): Promise<undefined> {
+async function stream(api: Api, call: Call, streams: Streams): Promise<undefined> {
   const request = await readRequest(api, call);
   const controller = new AbortController();
   call.gone.addEventListener("abort", () => controller.abort(CLIENT_GONE), { once: true });
-  const turn = await api.turns.begin({ ...request, interactive: true, signal: controller.signal });
+  const goal = new StreamGoal(api, request, controller.signal, streams);
+  const turn = await api.turns
+    .begin({
+      ...{ ...request, interactive: true, signal: controller.signal },
+      before: (opened) => goal.before(opened),
+      after: (outcome) => goal.after(outcome),
+    })
+    .catch((error: unknown) => {
+      goal.close();
+      throw error;
+    });
   const out = new EventStream(call.outgoing, api.settings.keepaliveSeconds);
   const talk = new Talk(api, out, turn.sessionId);
   const ended = Promise.withResolvers<void>();
@@ -74,12 +95,14 @@ async function stream(api: Api, call: Call): Promise<undefined> {
   out.begin(sessionHeaders(turn.sessionId, request.sessionKey));
   try {
     await talk.begin();
+    await goal.tellBy((line) => talk.line(line));
     for await (const event of turn.events) await talk.take(event);
     await talk.finish();
   } catch (error) {
     api.parts.home.log.error("a stream of a session failed", error);
     await talk.tell("error", { message: messageOf(error) });
   } finally {
+    goal.close();
     unregister();
     ended.resolve();
   }
@@ -88,15 +111,88 @@ async function stream(api: Api, call: Call): Promise<undefined> {
   return undefined;
 }
 
-/** One turn, told to one client. */
+/** The standing goal of a conversation while one of its streams is open. */
+class StreamGoal {
+  readonly #api: Api;
+  readonly #request: TurnRequest;
+  readonly #stop: AbortSignal;
+  readonly #streams: Streams;
+  #goals: CallGoals | null = null;
+  /** Said before the stream had begun. */
+  readonly #early: string[] = [];
+  #tell: (line: string) => Promise<void> = async (line) => void this.#early.push(line);
+
+  constructor(api: Api, request: TurnRequest, stop: AbortSignal, streams: Streams) {
+    this.#api = api;
+    this.#request = request;
+    this.#stop = stop;
+    this.#streams = streams;
+  }
+
+  async tellBy(tell: (line: string) => Promise<void>): Promise<void> {
+    this.#tell = tell;
+    for (const line of this.#early.splice(0)) await tell(line);
+  }
+
+  /** What is said to the agent: the message, or what a command about the goal makes of it. */
+  async before(opened: OpenAgent): Promise<UserInput | null> {
+    const { input, sessionId } = this.#request;
+    const { home, clock } = this.#api.parts;
+    const goals = new CallGoals(opened, {
+      clock,
+      config: () => home.config(),
+      userWaits: () => this.#streams.get(sessionId) !== this,
+      tell: (line) => this.#tell(line),
+      onError: (error) => home.log.warn("the goal of a session could not be looked after", error),
+    });
+    this.#goals = goals;
+    await goals.begin();
+    const command = goalCommand(input.text, (text) => home.redact.fromUser(text).text);
+    if (command === null) return this.#speak(input);
+    const lines: string[] = [];
+    const say = (line: string) => void lines.push(said(line));
+    await command({ goals: goals.goals, busy: this.#streams.has(sessionId), say, warn: say });
+    for (const line of lines) await this.#tell(line);
+    const next = await goals.next();
+    return next && this.#speak({ ...input, ...next });
+  }
+
+  async after(outcome: TurnOutcome): Promise<UserInput | null> {
+    return (await this.#goals?.after(outcome, this.#stop, "in the API")) ?? null;
+  }
+
+  close(): void {
+    const { sessionId } = this.#request;
+    if (this.#streams.get(sessionId) === this) this.#streams.delete(sessionId);
+    this.#goals?.close();
+  }
+
+  giveWay(): void {
+    this.#goals?.userSpoke();
+  }
+
+  /** An earlier stream of the conversation leaves the goal to this one. */
+  #speak(input: UserInput): UserInput {
+    const { sessionId } = this.#request;
+    const earlier = this.#streams.get(sessionId);
+    this.#streams.set(sessionId, this);
+    earlier?.giveWay();
+    return input;
+  }
+}
+
+/** The turns of one call, told to one client: one run, a message for each turn. */
 class Talk {
   readonly runId = newRunId();
   readonly questions = new Questions();
   readonly #api: Api;
   readonly #out: EventStream;
-  readonly #reader = new AnswerReader();
-  readonly #pictures = new PictureStream();
-  readonly #messageId = `msg_${randomBytes(12).toString("hex")}`;
+  #reader = new AnswerReader();
+  #pictures = new PictureStream();
+  /** Of the answer that is being written; null: none was begun. */
+  #messageId: string | null = null;
+  #output = "";
+  readonly #tokens = { input: 0, output: 0 };
   #sessionId: string;
   #seq = 0;
 
@@ -114,11 +210,11 @@ class Talk {
 
   async begin(): Promise<void> {
     await this.tell("run.started", {});
-    await this.tell("message.started", { message_id: this.#messageId, role: "assistant" });
   }
 
   async take(event: AgentEvent): Promise<void> {
     this.#sessionId = event.sessionId;
+    if (this.#messageId === null) await this.#beginMessage();
     const isEnd = event.type === "text_end" || event.type === "done";
     const delta = await this.#pictures.take(this.#reader.take(event), isEnd);
     if (delta !== "") await this.tell("assistant.delta", { message_id: this.#messageId, delta });
@@ -143,27 +239,54 @@ class Talk {
           ...{ clock: this.#api.parts.clock, seconds: this.#api.runs.questionSeconds },
           tell: (name, fields) => void this.tell(name, fields),
         });
+      case "done":
+        return this.#endMessage();
     }
   }
 
+  /** What became of the goal: a message that is not the agent's. */
+  async line(content: string): Promise<void> {
+    const id = newMessageId();
+    await this.tell("message.started", { message_id: id, role: "system" });
+    await this.tell("assistant.delta", { message_id: id, delta: content });
+    await this.tell("assistant.completed", { message_id: id, content, finish_reason: "stop" });
+    if (!this.#reader.isOver) this.#output ||= content;
+  }
+
   async finish(): Promise<void> {
-    const { ending } = this.#reader;
-    const { text, incomplete, isEmpty, finish } = ending;
-    const usage = usageOf(this.#reader);
-    if (isEmpty) {
-      await this.tell("error", {
+    const ending = this.#reader.isOver ? this.#reader.ending : null;
+    const { input, output } = this.#tokens;
+    const usage = { input_tokens: input, output_tokens: output, total_tokens: input + output };
+    if (ending?.isEmpty) return;
+    const more = ending?.incomplete ? { hermes: ending.incomplete } : {};
+    await this.tell("run.completed", { output: ending?.text ?? this.#output, usage, ...more });
+  }
+
+  async #beginMessage(): Promise<void> {
+    this.#messageId = newMessageId();
+    this.#reader = new AnswerReader();
+    this.#pictures = new PictureStream();
+    await this.tell("message.started", { message_id: this.#messageId, role: "assistant" });
+  }
+
+  async #endMessage(): Promise<void> {
+    const { text, incomplete, isEmpty, finish, tokens } = this.#reader.ending;
+    const id = this.#messageId;
+    this.#messageId = null;
+    this.#tokens.input += tokens.input;
+    this.#tokens.output += tokens.output;
+    if (isEmpty)
+      return this.tell("error", {
         message: text || incomplete?.error || "the agent gave no answer",
         code: "agent_incomplete",
       });
-      return;
-    }
-    const more = incomplete ? { hermes: incomplete } : {};
     await this.tell("assistant.completed", {
-      message_id: this.#messageId,
+      message_id: id,
       content: await withPictures(text),
       finish_reason: finish,
-      ...more,
+      ...(incomplete ? { hermes: incomplete } : {}),
     });
-    await this.tell("run.completed", { output: text, usage, ...more });
   }
 }
+
+const newMessageId = () => `msg_${randomBytes(12).toString("hex")}`;

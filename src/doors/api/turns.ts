@@ -28,6 +28,10 @@ export interface TurnRequest {
   readonly model?: ModelRoute | undefined;
   /** Questions can be answered. */
   readonly interactive?: boolean;
+  /** Asked once the agent is held, before anything is said to it: what is said in place of `input`; null: nothing. */
+  before?(opened: OpenAgent): Promise<UserInput | null>;
+  /** Asked behind each turn, with the agent still held: what it is told next, within the same call; null: nothing more. */
+  after?(outcome: TurnOutcome): Promise<UserInput | null>;
   /** Its reason is what the interrupt says. */
   readonly signal: AbortSignal;
 }
@@ -35,7 +39,10 @@ export interface TurnRequest {
 /** A turn that has begun. */
 export interface BegunTurn {
   readonly sessionId: string;
-  /** To be read to its end, which is one `done`: whoever stops reading stops the turn. */
+  /**
+   * To be read to its end: whoever stops reading stops the turn. Each turn ends with one `done`; there is one turn, unless the request
+   * has more to say behind it, or nothing at all.
+   */
   readonly events: AsyncIterable<AgentEvent>;
 }
 
@@ -165,9 +172,15 @@ export class Turns {
       isBusy = true;
       agent.interrupt(why);
     };
-    const events = agent.run(request.input, { interactive: request.interactive === true });
-    request.signal.addEventListener("abort", interrupt, { once: true });
     try {
+      const input = request.before ? await request.before(opened) : request.input;
+      if (input === null) {
+        await end();
+        this.#leave(request.sessionId);
+        return { sessionId: agent.sessionId, events: NO_EVENTS };
+      }
+      const events = agent.run(input, { interactive: request.interactive === true });
+      request.signal.addEventListener("abort", interrupt, { once: true });
       for (;;) {
         const { value: event, done } = await events.next();
         if (done) throw new Error("the turn ended without a result");
@@ -188,7 +201,7 @@ export class Turns {
           if (!request.isNamed) return null;
           throw sessionBusy(event.outcome);
         }
-        return { sessionId: agent.sessionId, events: this.#follow(event, events, running, request.sessionId, end) };
+        return { sessionId: agent.sessionId, events: this.#follow(event, events, running, request, end) };
       }
     } catch (error) {
       if (this.#running.has(running)) await end();
@@ -201,20 +214,45 @@ export class Turns {
     first: AgentEvent,
     events: AsyncGenerator<AgentEvent, void>,
     running: Running,
-    sessionId: string,
+    request: TurnRequest,
     end: () => Promise<void>,
   ): AsyncGenerator<AgentEvent, void> {
+    const { agent } = running.opened;
+    let turn = events;
     try {
       yield first;
       if (first.type === "done") return;
-      for await (const event of events) {
-        running.isWaiting = event.type === "ask";
-        yield event;
+      for (;;) {
+        let outcome: TurnOutcome | null = null;
+        for await (const event of turn) {
+          // Stopped between two turns: there was nothing to interrupt yet.
+          if (turn !== events && request.signal.aborted) agent.interrupt(String(request.signal.reason));
+          running.isWaiting = event.type === "ask";
+          yield event;
+          if (event.type === "done") outcome = event.outcome;
+        }
+        const next = outcome && (await this.#next(request, outcome));
+        if (next === null) return;
+        turn = agent.run(next, { interactive: request.interactive === true });
       }
     } finally {
-      await finish(events);
-      this.#leave(sessionId);
+      await finish(turn);
+      this.#leave(request.sessionId);
       void end().catch((error) => this.#parts.home.log.warn("an agent could not be closed", error));
+    }
+  }
+
+  /** A server that stops waits for nobody's judgement. */
+  async #next(request: TurnRequest, outcome: TurnOutcome): Promise<UserInput | null> {
+    const { signal } = this.#over;
+    if (!request.after || signal.aborted) return null;
+    const stopping = Promise.withResolvers<null>();
+    const stop = () => stopping.resolve(null);
+    signal.addEventListener("abort", stop, { once: true });
+    try {
+      return await Promise.race([request.after(outcome), stopping.promise]);
+    } finally {
+      signal.removeEventListener("abort", stop);
     }
   }
 
@@ -301,6 +339,10 @@ export class Turns {
 }
 
 const noop = () => undefined;
+
+const NO_EVENTS: AsyncIterable<AgentEvent> = {
+  [Symbol.asyncIterator]: () => ({ next: async () => ({ done: true, value: undefined }) }),
+};
 
 const finish = (events: AsyncGenerator<AgentEvent, void>) => events.return().catch(noop);
 
