@@ -31,6 +31,9 @@ export class OutOfTime extends Error {
   override name = "OutOfTime";
 }
 
+/** Without a reason of its own each abort makes an exception with a stack. */
+const OVER = "over";
+
 /** The work, if it is done in time; it is left to itself otherwise. */
 export async function within<T>(work: () => Promise<T>, ms: number, clock: Clock, signal?: AbortSignal): Promise<T> {
   // First: work that throws at once leaves no timer behind.
@@ -42,7 +45,7 @@ export async function within<T>(work: () => Promise<T>, ms: number, clock: Clock
   try {
     return await Promise.race([running, limit]);
   } finally {
-    stop.abort();
+    stop.abort(OVER);
     limit.catch(() => undefined); // the loser of the race is ignored
     running.catch(() => undefined);
   }

@@ -66,7 +66,7 @@ class SessionPrompts {
     if (stored !== null && stored.prompt !== "") {
       const changes = fingerprintChanges(stored.fingerprint, wanted);
       if (changes.length === 0) return this.#restored(stored);
-      const kept = await this.#kept(sessionId);
+      const kept = await this.#kept(sessionId, stored);
       const earlier = kept.find(({ fingerprint }) => isStampedFor(fingerprint, wanted));
       if (earlier) {
         await this.#write(() => store.setPrompt(sessionId, earlier));
@@ -101,8 +101,8 @@ class SessionPrompts {
     const built = await build({ ...context, ...first }, target, sessionId);
     this.#warnings = built.warnings;
     this.#contextHashes = built.contextHashes;
-    await this.#options.onBuilt?.(sessionId);
-    await this.#write(() => this.#keep(sessionId, built, before));
+    // Asked for together: they share a transaction.
+    await Promise.all([this.#options.onBuilt?.(sessionId), this.#write(() => this.#keep(sessionId, built, before))]);
     return { text: built.full, layout: layoutOf(recordOf(built)) };
   }
 
@@ -116,11 +116,14 @@ class SessionPrompts {
     const record = recordOf(built);
     const { model, provider } = built.fingerprint;
     const others = kept.filter(({ fingerprint }) => !isStampedFor(fingerprint, { model, provider }));
-    await store.putToolList(tools.definitions);
-    await store.setPrompt(sessionId, record);
-    await store.setValue(sessionId, "prompts", [...others, record].slice(-KEPT_PROMPTS));
     const first: Origin = { startedAt: context.startedAt, coding: built.coding, ...origin, sessionId };
-    await store.setValue(sessionId, "prompt_origin", first);
+    const isAnother = origin?.sessionId === sessionId;
+    await Promise.all([
+      store.putToolList(tools.definitions),
+      store.setPrompt(sessionId, record),
+      isAnother && store.setValue(sessionId, "prompts", [...others, record].slice(-KEPT_PROMPTS)),
+      store.setValue(sessionId, "prompt_origin", first),
+    ]);
   }
 
   async #origin(sessionId: string): Promise<Origin | null> {
@@ -133,10 +136,11 @@ class SessionPrompts {
     return value as Origin | null; // written by nobody but us
   }
 
-  async #kept(sessionId: string): Promise<readonly PromptRecord[]> {
+  /** As long as there was one only, it is not kept a second time. */
+  async #kept(sessionId: string, only: PromptRecord): Promise<readonly PromptRecord[]> {
     const { store } = this.#options;
     const kept = await this.#read("earlier prompts", () => store.getValue(sessionId, "prompts"), null);
-    return Array.isArray(kept) ? kept : [];
+    return Array.isArray(kept) ? kept : [only];
   }
 
   /** A conversation goes on without its store; what that costs is a cache, not an answer. */

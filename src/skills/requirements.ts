@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { Config } from "../home/config/schema.ts";
 import { exists } from "../kit/files.ts";
 import type { FrontMatter, FrontMatterValue } from "../kit/front-matter-plain.ts";
+import { lazy } from "../kit/lazy.ts";
 import { flagField, itemsField, listField, mapField, textField } from "./read-entry.ts";
 import type { SkillsContext } from "./roots.ts";
 import type { SkillRun } from "./run.ts";
@@ -122,10 +123,14 @@ export function fitsEnvironment(environments: readonly string[], active: Readonl
 export async function activeEnvironments(env: (name: string) => string | undefined): Promise<ReadonlySet<string>> {
   const active = new Set<string>();
   if (env("HERMES_KANBAN_TASK")) active.add("kanban");
-  if (env("HERMES_CONTAINER") || (await exists("/.dockerenv"))) active.add("docker");
-  if (await exists("/run/s6")) active.add("s6");
+  if (env("HERMES_CONTAINER") || (await inDocker())) active.add("docker");
+  if (await underS6()) active.add("s6");
   return active;
 }
+
+// Neither comes or goes while we run.
+const inDocker = lazy(() => exists("/.dockerenv"));
+const underS6 = lazy(() => exists("/run/s6"));
 
 export interface LoadedTools {
   readonly tools: ReadonlySet<string>;

@@ -291,7 +291,7 @@ class Watch {
   /** The call ended; `closeSocket` unless the body was read to its end. */
   end(options: { closeSocket: boolean }): void {
     this.#caller.removeEventListener("abort", this.#aborted);
-    this.#over.abort();
+    this.#over.abort("over"); // without a reason it makes an exception with a stack
     if (options.closeSocket) this.#socket.abort();
   }
 

@@ -40,9 +40,14 @@ export async function readHost(facts: HostFacts, files: Pick<ReadableFiles, "fac
 
 async function isWsl(release: string, files: Pick<ReadableFiles, "facts" | "chunks">): Promise<boolean> {
   if (/microsoft/i.test(release)) return true;
-  const version = await readBytes(files, "/proc/version", 64 * 1024);
-  return version.type === "bytes" && /microsoft/i.test(new TextDecoder().decode(version.bytes));
+  const version = kernels.get(files) ?? readBytes(files, "/proc/version", 64 * 1024);
+  kernels.set(files, version);
+  const read = await version;
+  return read.type === "bytes" && /microsoft/i.test(new TextDecoder().decode(read.bytes));
 }
+
+/** A machine gets no other kernel while we run. */
+const kernels = new WeakMap<object, ReturnType<typeof readBytes>>();
 
 // What a container or another machine looks like from inside.
 
