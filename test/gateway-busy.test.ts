@@ -166,6 +166,24 @@ describe("a busy chat", () => {
     await told("g4", "heard: me too");
   });
 
+  test("a chat in which much is written gets one turn, then whoever waited meanwhile gets theirs", async () => {
+    const busy = ["i1", "i2", "i3"];
+    for (const chat of busy) paper.say(chat, `slow ${chat}`);
+    for (const chat of busy) await held(`slow ${chat}`);
+    for (const chat of busy) for (const text of ["a", "b", "c"]) paper.say(chat, `/queue slow ${chat}${text}`);
+    await until("all of it waits", () => busy.every((chat) => outcomes(chat).length >= 4));
+    paper.say("i4", "slow i4");
+    await told("i4", "in line");
+    model.release("slow i1");
+    await until("the next turn is at the model", () => model.waiting.length === 3);
+    assert.ok(model.waiting.includes("slow i4"), model.waiting.join());
+    model.release("slow i4");
+    await until("the rest is answered", () => {
+      for (const text of model.waiting) model.release(text);
+      return busy.every((chat) => paper.textsOf(chat).some((text) => text.includes(`heard: slow ${chat}c`)));
+    });
+  });
+
   test("an approval waits in the chat: a button of somebody else does not count, the right one does", async () => {
     const target = home.at("approval-marker");
     paper.say("h", `run rm -rf ${target}`);

@@ -36,6 +36,8 @@ export class Desk {
   readonly #commands = new Map<string, Set<Promise<void>>>();
   /** What waits, by chat, as far as it is known here; the store has the last word whenever something begins. */
   #waiting = new Map<string, readonly InboxRow[]>();
+  /** When the last turn of a chat ended in which more waits: from then on it stands in line, behind chats that waited meanwhile. */
+  readonly #served = new Map<string, number>();
   /** The newest row that is known here. */
   #newest = 0;
   #wholeAt = 0;
@@ -127,7 +129,7 @@ export class Desk {
     if (this.#state !== "open") return;
     const most = Math.max(1, this.#ports.settings.home.config().gateway.max_concurrent_turns);
     let line = 0;
-    for (const [key, rows] of this.#waiting) {
+    for (const [key, rows] of this.#inOrder()) {
       try {
         const group = this.#ready(key, rows);
         if (group === null) continue;
@@ -142,6 +144,17 @@ export class Desk {
       this.#line = line;
       this.#changed();
     }
+  }
+
+  /** Who waited longest comes first: a chat in which much is written gets one turn, and then others do. */
+  #inOrder(): readonly (readonly [string, readonly InboxRow[]])[] {
+    for (const key of this.#served.keys()) if (!this.#waiting.has(key)) this.#served.delete(key);
+    const since = (key: string, rows: readonly InboxRow[]) =>
+      Math.max(this.#served.get(key) ?? 0, (rows[0]?.receivedAt ?? 0) * 1000);
+    return [...this.#waiting]
+      .map(([key, rows]) => ({ entry: [key, rows] as const, at: since(key, rows) }))
+      .sort((one, other) => one.at - other.at)
+      .map(({ entry }) => entry);
   }
 
   /** Takes in what is new; now and then everything, for what others did to it. */
@@ -308,6 +321,7 @@ export class Desk {
       .catch((error) => this.#broke(key, turn, error))
       .finally(async () => {
         this.#turns.delete(key);
+        this.#served.set(key, this.#clock.now());
         this.#changed();
         await this.#refresh(key).catch((error) => this.#log.warn("what waits could not be looked at", error));
         this.look();
