@@ -129,14 +129,16 @@ async function idleWithThree(): Promise<void> {
       ...{ DISCORD_BOT_TOKEN: discord.token, DISCORD_API_URL: discord.apiUrl, DISCORD_ALLOWED_USERS: "1" },
       ...{ SLACK_BOT_TOKEN: BOT.token, SLACK_APP_TOKEN: BOT.app, SLACK_API_URL: slack.url, SLACK_ALLOWED_USERS: "U1" },
     },
+    gateway: "    rest_first: 3\n    rest_every: 30\n", // as without settings
   });
-  await typed(home, ["gateway", "start"]);
-  const status = async () => JSON.parse((await typed(home, ["gateway", "status", "--json"])).stdout);
+  const hermes = (...args: string[]) => typed(home, args, { HERMES_FROM_SOURCE: "0" });
+  await hermes("gateway", "start");
+  const status = async () => JSON.parse((await hermes("gateway", "status", "--json")).stdout);
   await until("three connections", async () => JSON.stringify(await status()).split('"connected"').length > 3, 60_000);
   await sleep(15_000); // its first rest is over
   const mb = ((await residentMb((await status()).pid)) ?? 0) * 1.048576;
   row("gateway, idle with three platforms", `${mb.toFixed(0)} MB`, mb / 80, 1, "80 MB");
-  await typed(home, ["gateway", "stop"]);
+  await hermes("gateway", "stop");
   for (const end of ends) await end();
   await slack.close();
   await telegram[Symbol.asyncDispose]();

@@ -127,7 +127,8 @@ export async function startGateway(home: TempHome, options: StartOptions = {}): 
 const lockDir = ({ osHome }: TempHome) => ({ HERMES_GATEWAY_LOCK_DIR: osHome });
 
 /** `hermes gateway status --json` and whatever else is typed beside a gateway. */
-export const typed = (home: TempHome, args: readonly string[]) => runHermes(args, { home, env: lockDir(home) });
+export const typed = (home: TempHome, args: readonly string[], env: Readonly<Record<string, string>> = {}) =>
+  runHermes(args, { home, env: { ...lockDir(home), ...env } });
 
 /** Until it holds, or the time is over: then it rejects with `what`. */
 export async function until(what: string, holds: () => boolean | Promise<boolean>, ms = 60_000): Promise<void> {
