@@ -14,7 +14,7 @@ import {
 } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { enableCompileCache } from "node:module";
-import { dirname, join, relative, resolve } from "node:path";
+import { dirname, join, relative, resolve, sep } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { hotAndCold, LAZY } from "./hot-and-cold.mjs";
 import { isPlainCell } from "./plain-cells.mjs";
@@ -113,11 +113,13 @@ function loaders(files) {
 /**
  * Doors and packages are files of their own, loaded when they are opened. Inside a door a lazy import stays lazy but not a file: sixty
  * small files cost more time than everything in them. What the way to the first request needs becomes a call that runs the module on
- * first use; all the rest waits together in one file.
+ * first use; all the rest waits together in one file, and that of the gateway in another.
  */
 const DOORS = /doors\/(cli\/program|terminal\/screen)\.ts"|(gateway|acp)\/cli\.ts"/;
 const source = join(root, "src");
 const { isHot, cold } = hotAndCold(source);
+/** A gateway keeps in memory, for as long as it runs, the text and the functions of each file that it has opened: it opens its own. */
+const waitsIn = (file) => (/^(?:doors\/gateway|sessions\/work)\//.test(file) ? "gateway-code" : "cold-code");
 const lazyInside = {
   name: "lazy-inside",
   setup(bundler) {
@@ -127,13 +129,14 @@ const lazyInside = {
         if (DOORS.test(`${file}"`)) return call;
         const target = resolve(dirname(path), file);
         if (isHot(target)) return `Promise.resolve().then(() => require("${file}"))`;
-        return `import("cold-code").then(({ load }) => load[${JSON.stringify(relative(source, target))}]())`;
+        const name = relative(source, target).split(sep).join("/");
+        return `import("${waitsIn(name)}").then(({ load }) => load[${JSON.stringify(name)}]())`;
       });
       return { contents: namesOfPackages(builtinsOnDemand(besideTheRest(contents))), loader: "ts" };
     });
-    bundler.onResolve({ filter: /^cold-code$/ }, ({ path }) => ({ path, namespace: "cold" }));
-    bundler.onLoad({ filter: /.*/, namespace: "cold" }, () => ({
-      contents: loaders(cold),
+    bundler.onResolve({ filter: /^(?:cold|gateway)-code$/ }, ({ path }) => ({ path, namespace: "cold" }));
+    bundler.onLoad({ filter: /.*/, namespace: "cold" }, ({ path }) => ({
+      contents: loaders(cold.filter((file) => waitsIn(file) === path)),
       loader: "js",
       resolveDir: source,
     }));

@@ -8,9 +8,18 @@ import { after, before, beforeEach, describe, test } from "node:test";
 import { promisify } from "node:util";
 import { PNG } from "pngjs";
 import { missingChromium, startSite } from "../support/engines/chromium.ts";
+import { gatewayHome, until } from "../support/gateway-rig.ts";
 import { tinyServer } from "../support/mcp/hub-rig.ts";
 import { ModelServer } from "../support/model-server/server.ts";
-import { builtProgram, type RunOptions, repository, runHermes, sourceLauncher } from "../support/run-hermes.ts";
+import { TelegramServer } from "../support/platforms/telegram-server.ts";
+import {
+  builtProgram,
+  type RunOptions,
+  repository,
+  runHermes,
+  sourceLauncher,
+  startHermes,
+} from "../support/run-hermes.ts";
 import { modelConfig, tempHome } from "../support/temp-home.ts";
 
 async function plant(folder: string, name: string, text: string): Promise<void> {
@@ -197,5 +206,25 @@ hooks: { pre_llm_call: [{ command: ~/hook.sh }] }\n`,
       const { code, stderr, stdout } = await runHermes(args, { home, ...built() });
       assert.equal(code, 0, `${args.join(" ")}: ${stderr}${stdout}`);
     }
+  });
+
+  test("opens for a gateway that waits nothing of what only other commands need", async () => {
+    await using telegram = await TelegramServer.start();
+    const [token, url] = [telegram.token, telegram.url];
+    const env = { TELEGRAM_BOT_TOKEN: token, TELEGRAM_BASE_URL: url, TELEGRAM_ALLOWED_USERS: "1" };
+    await using home = await gatewayHome(server, { env });
+    const places = { NODE_COMPILE_CACHE: home.at("compiled"), HERMES_GATEWAY_LOCK_DIR: home.osHome };
+    const gateway = startHermes(["gateway", "run"], { home, ...built(), env: places });
+    let printed = "";
+    gateway.stdout?.on("data", (text: string) => {
+      printed += text;
+    });
+    await until("it is ready", () => printed.includes("[Gateway] ready: telegram") || gateway.exitCode !== null);
+    gateway.kill("SIGINT");
+    assert.equal((await gateway.result).code, 0, printed);
+    // What it ran is what it keeps compiled; the names stand in front.
+    const [kept = ""] = await readdir(home.at("compiled", "hermes"));
+    const head = (await readFile(home.at("compiled", "hermes", kept), "latin1")).slice(0, 4096);
+    assert.deepEqual(head.match(/(?:cold|gateway)-code/g), ["gateway-code"]);
   });
 });
