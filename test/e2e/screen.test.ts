@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -340,18 +341,41 @@ describe("the interactive screen", { skip: tmuxMissing() }, () => {
     await screen.waitFor("gladly");
   });
 
-  test("a closed terminal ends the conversation properly", async () => {
+  /** Something nobody ends: a timer, started with the program. */
+  async function held(at: TempHome): Promise<Record<string, string>> {
+    await writeFile(at.at("held.mjs"), "setInterval(() => undefined, 1000);\n");
+    return { NODE_OPTIONS: `--import ${at.at("held.mjs")}` };
+  }
+
+  test("a closed terminal ends the conversation properly, and the process with it", async () => {
     await using at = await home();
+    let pid = 0;
     {
-      await using screen = await open(at);
+      await using screen = await TerminalScreen.start([], { home: at, env: await held(at) });
+      await screen.waitFor("fake-model");
       await screen.say("hello");
       await screen.waitFor(/^ok$/m);
+      await screen.say("/new");
+      await screen.waitFor("Yes, and don't ask again");
+      pid = await screen.pid();
     }
     const database = new DatabaseSync(at.at("state.db"), { readOnly: true, timeout: 10_000 });
     const reason = () => database.prepare("SELECT end_reason FROM sessions").get()?.end_reason;
     for (let tries = 0; reason() === null && tries < 1200; tries++) await pause(50);
     assert.equal(reason(), "cli_close");
     database.close();
+    // Without a parent it may stay in the table of processes until somebody asks for its code.
+    const running = () => /^[^Z]/.test(spawnSync("ps", ["-o", "stat=", "-p", `${pid}`], { encoding: "utf8" }).stdout);
+    for (let tries = 0; running() && tries < 1200; tries++) await pause(50);
+    assert.equal(running(), false);
+  });
+
+  test("a goodbye is the end, whatever still runs", async () => {
+    await using at = await home();
+    await using screen = await TerminalScreen.start([], { home: at, env: await held(at) });
+    await screen.waitFor("fake-model");
+    await screen.say("/quit");
+    assert.equal(await screen.exitCode(), 0);
   });
 
   test("a signal and a crash both leave a usable terminal", async () => {

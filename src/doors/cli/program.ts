@@ -187,23 +187,30 @@ interface CliStart {
 export async function runCli(start: CliStart): Promise<number> {
   const io = processIo({ noColor: Boolean(start.env.NO_COLOR) });
   const closers: (() => Promise<void>)[] = [];
+  let wasOpen = false;
+  const openTerminal: CliStart["openTerminal"] = (request) => {
+    wasOpen = true;
+    return start.openTerminal(request);
+  };
   try {
-    return await run(start, io, closers);
+    return await run({ ...start, openTerminal }, io, closers);
   } catch (error) {
     return report(error, io);
   } finally {
     for (const close of closers.reverse()) await close();
-    endDespitePlugins();
+    if (wasOpen || process.hasUncaughtExceptionCaptureCallback()) endDespiteLeftovers();
   }
 }
 
-/** Where code of a plugin ran, a timer or a socket it left open would keep the finished program waiting for ever. */
-function endDespitePlugins(): void {
-  if (!process.hasUncaughtExceptionCaptureCallback()) return;
-  process.stdout.write("", () => setTimeout(() => process.exit(), PLUGIN_GRACE_MS).unref());
+/** A timer or a socket that a plugin or a conversation left open would keep the finished program waiting, without a terminal too. */
+function endDespiteLeftovers(): void {
+  const end = () => void setTimeout(() => process.exit(), LEFTOVERS_MS).unref();
+  // Written at once to a terminal, and to one that is gone not at all; a pipe may still be read.
+  if (process.stdout.isTTY) end();
+  else process.stdout.write("", end);
 }
 
-const PLUGIN_GRACE_MS = 1000;
+const LEFTOVERS_MS = 1000;
 
 const NAMES: ReadonlySet<string> = new Set(["chat", ...SUBCOMMANDS.map((entry) => entry.name)]);
 

@@ -227,3 +227,13 @@ test("what is looked at gives way to a question of the agent, and says that it c
   press("x");
   assert.deepEqual([closed, questions.open], [2, false]);
 });
+
+test("a question that may expire keeps no finished program waiting", async () => {
+  const { questions, press } = desk();
+  const timers = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length;
+  const before = timers();
+  const picked = questions.pick("Now?", [{ label: "Yes", value: true }], { timeoutMs: 60_000 });
+  assert.equal(timers(), before);
+  press("\r");
+  assert.equal(await picked, true);
+});

@@ -86,7 +86,8 @@ export class Questions {
       const { timeoutMs } = options;
       const expiresAt = timeoutMs === undefined ? null : this.#options.now() + timeoutMs;
       this.#otherwise = "then no";
-      const timer = timeoutMs === undefined ? undefined : setTimeout(() => this.cancel(), timeoutMs);
+      // A program that was ended meanwhile does not wait for it.
+      const timer = timeoutMs === undefined ? undefined : setTimeout(() => this.cancel(), timeoutMs).unref();
       const settle = (value: T | null) => {
         clearTimeout(timer);
         result.resolve(value);
