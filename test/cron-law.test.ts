@@ -163,6 +163,8 @@ test("50 jobs, years, kills anywhere, edits at any time, clocks that jump, days 
   let pid = 0;
   const start = () => processOf(world, `nowhere:${++pid}:x`);
   let present = start();
+  // What is added knows when it comes next, whatever happens behind that.
+  await present.scheduler.tick().then(() => present.scheduler.settled());
   let furthest = START;
   for (let day = 0; day < days; day++) {
     const end = START + (day + 1) * DAY;
