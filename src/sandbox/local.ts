@@ -1,12 +1,11 @@
 // Commands on this machine, as this user. What keeps them apart from our secrets is the environment they are given.
 
-import { randomBytes } from "node:crypto";
-import { access, constants, rename } from "node:fs/promises";
+import { access, constants, mkdtemp, rename } from "node:fs/promises";
 import { join } from "node:path";
-import { kindNow } from "../home/looks.ts";
+import { isDirectory } from "../kit/files.ts";
 import type { BackendShell, ShellBackend, ShellRun } from "./backend.ts";
 import { killTree, startOnTerminal } from "./background-child.ts";
-import { childEnvironment, forcedNames, makeInside, privateTempDir, removeStale, removeTree } from "./child-env.ts";
+import { childEnvironment, forcedNames, privateTempDir, removeStale, removeTree } from "./child-env.ts";
 import type { Environment, ShowCommand } from "./environment.ts";
 import { OutputPipes } from "./output.ts";
 import { type ShellProcess, settledWithin, startShell } from "./processes.ts";
@@ -29,19 +28,10 @@ export interface LocalOptions extends ShellOptions {
 
 export async function openLocalEnvironment(options: LocalOptions): Promise<Environment> {
   const { environment, privateHome, handedOn, show } = options;
-  const hasOwnHome = privateHome !== undefined && kindNow(privateHome) === "directory";
+  const hasOwnHome = privateHome !== undefined && (await isDirectory(privateHome));
   const env = childEnvironment(environment, hasOwnHome ? { HOME: privateHome } : {});
   const tempDir = await privateTempDir(environment.TMPDIR ?? "/tmp");
-  // Made for the first command: most agents of a server run none.
-  const stateDir = join(tempDir, `shell-${randomBytes(6).toString("hex")}`);
-  let making: Promise<void> | null = null;
-  const prepare = () => {
-    making ??= makeInside(tempDir, stateDir).catch((error) => {
-      making = null; // the next command tries again
-      throw error;
-    });
-    return making;
-  };
+  const stateDir = await mkdtemp(join(tempDir, "shell-"));
   const shell = await findShell(env.PATH ?? "", environment);
   const pipes = new OutputPipes(stateDir, env);
   const current = () => ({ ...handedOn?.(), ...env });
@@ -59,7 +49,6 @@ export async function openLocalEnvironment(options: LocalOptions): Promise<Envir
     replace: (file, by) => rename(by, file),
     showsCommands: show !== undefined && shell.isBash && process.platform !== "win32",
     async start(run, io) {
-      await prepare();
       const { stdin, onBytes } = io;
       if (show && run.shown) {
         const { startShown } = await import("./shown-shell.ts");
@@ -69,13 +58,8 @@ export async function openLocalEnvironment(options: LocalOptions): Promise<Envir
       const launch = { program: shell.path, args: shellArguments(run), env: current() };
       return hostShell(await startShell({ ...launch, stdin, pipe: await pipes.take(), onBytes }));
     },
-    async startOnTerminal(run) {
-      await prepare();
-      return startOnTerminal({ program: shell.path, args: shellArguments(run), env: current() });
-    },
+    startOnTerminal: (run) => startOnTerminal({ program: shell.path, args: shellArguments(run), env: current() }),
     async release() {
-      if (!making) return;
-      await making.catch(() => undefined); // its command was told
       await removeTree(stateDir);
       await removeStale(tempDir); // at the end, so that no command waits for it
     },
