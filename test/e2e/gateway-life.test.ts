@@ -33,11 +33,11 @@ describe("the gateway", () => {
     return home;
   }
 
+  // A file that is being written is not there yet.
   const pidOf = async (home: TempHome, ...folder: string[]): Promise<number | null> =>
-    readFile(home.at(...folder, "gateway.pid"), "utf8").then(
-      (text) => JSON.parse(text).pid,
-      () => null,
-    );
+    readFile(home.at(...folder, "gateway.pid"), "utf8")
+      .then((text) => JSON.parse(text).pid)
+      .catch(() => null);
   const json = async (home: TempHome, ...args: string[]) => {
     const { code, stdout, stderr } = await typed(home, ["gateway", ...args, "--json"]);
     assert.equal(stderr, "");
