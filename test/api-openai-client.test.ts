@@ -55,6 +55,18 @@ test("F264, F270, F277: a chat completion has text, usage and a reason, and keep
   );
 });
 
+test("F265: it is stateless: a talk is what its messages say, and another call knows nothing of it", async () => {
+  const heard = async (...messages: { role: "user" | "assistant"; content: string }[]) => {
+    await client.chat.completions.create({ model: "hermes-agent", messages });
+    return rig.model.last.body.messages.slice(1).map((message: { content: unknown }) => message.content);
+  };
+  assert.deepEqual(await heard(...say("my name is Ann")), ["my name is Ann"]);
+  assert.deepEqual(await heard(...say("what is my name?")), ["what is my name?"]);
+  assert.deepEqual(await heard(...say("my name is Ann")), ["my name is Ann"], "the same first words begin anew");
+  const talk = [...say("my name is Ann"), { role: "assistant", content: "Hello Bob" } as const, ...say("who?")];
+  assert.deepEqual(await heard(...talk), ["my name is Ann", "Hello Bob", "who?"], "what the client says was said");
+});
+
 test("the model of the client is echoed; only an alias chooses another one", async () => {
   const echoed = await client.chat.completions.create({ model: "gpt-whatever", messages: say("x") });
   assert.equal(echoed.model, "gpt-whatever");

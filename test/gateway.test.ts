@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { after, before, describe, test } from "node:test";
+import { startEditorHere } from "./support/editor.ts";
 import {
   answerTurns,
   lastSaid,
@@ -30,6 +31,7 @@ describe("a gateway", () => {
         PAPER_ALLOWED_USERS: "ann,bob,cleo,dora,emil,fay,gus,hal,ida",
         PAPER_UNAUTHORIZED_DM_BEHAVIOR: "pair",
       },
+      config: "agent:\n  system_prompt: Speak of teal.\n",
       gateway: "    rest_first: 0.1\n", // the last of two equal keys counts
     });
     gateway = await startGateway(home);
@@ -92,6 +94,24 @@ describe("a gateway", () => {
     assert.match(String(body.messages[0].content), /Platform: Paper\. DM with ann/);
     const [session] = rowsOf(home, `SELECT system_prompt FROM sessions WHERE id = '${sessionOf("ann").session_id}'`);
     assert.doesNotMatch(String(session?.system_prompt), /Platform: Paper/);
+  });
+
+  test("F130: chat, terminal and editor lay words over the prompt, and what is stored is the same for all three", async () => {
+    await using editor = await startEditorHere({ home });
+    await editor.say(await editor.begin(), "asked in an editor");
+    const asked = { cli: "what is my name?", paper: "my name is Ann", acp: "asked in an editor" };
+    const stored = Object.entries(asked).map(([source, words]) => {
+      const [row] = rowsOf(home, `SELECT system_prompt FROM sessions WHERE source = '${source}' ORDER BY started_at`);
+      const prompt = String(row?.system_prompt);
+      const sent = requestsWith(words)
+        .map(({ body }) => String(body.messages[0].content))
+        .find((system) => system.startsWith(prompt));
+      assert.match(sent?.slice(prompt.length) ?? "", /Speak of teal\./, source);
+      assert.doesNotMatch(prompt, /Speak of teal/, source);
+      // Whose words they are read by, the prompt does say.
+      return prompt.replace(/You are a CLI agent.*\n\n/, "").replace(`Platform: ${source}`, "");
+    });
+    assert.equal(new Set(stored).size, 1);
   });
 
   test("19.11: two turns of a chat send the same system text", () => {
@@ -271,6 +291,16 @@ describe("a gateway", () => {
       })),
       [{ session_id: copy }],
     );
+  });
+
+  test("/personality counts from the next message on, in chats too", async () => {
+    paper.say("cleo", "/personality pirate");
+    await answered("cleo", "Personality: pirate");
+    paper.say("cleo", "how do you talk?");
+    await answered("cleo", "heard: how do you talk?");
+    const [asked] = requestsWith("how do you talk?");
+    assert.match(String(asked?.body.messages[0].content), /pirate/i);
+    assert.doesNotMatch(String(asked?.body.messages[0].content), /Speak of teal/);
   });
 
   test("gateway status tells what people ask", async () => {

@@ -379,7 +379,9 @@ interface PromptFacts {
  * nothing in it changes: no message ids, no clock.
  */
 function contextPrompt({ source, entry, settings, platforms, channelPrompt }: PromptFacts): string {
-  const masks = settings.home.config().privacy.redact_pii && entry.piiSafe === true;
+  const { privacy, agent } = settings.home.config();
+  const masks = privacy.redact_pii && entry.piiSafe === true;
+  const ownWords = channelPrompt || agent.system_prompt.trim();
   const user = masks && source.user_id ? `user_${hashed(source.user_id)}` : (source.user_name ?? source.user_id);
   const homes = platforms.flatMap((one) => {
     const channel = settings.homeChannel(one);
@@ -400,7 +402,7 @@ function contextPrompt({ source, entry, settings, platforms, channelPrompt }: Pr
     `Connected platforms: ${platforms.map(({ name }) => name).join(", ")}.`,
     ...(homes.length > 0 ? [`Home channels: ${homes.join("; ")}.`] : []),
     `Scheduled jobs can deliver to: origin (this chat), local (files only), ${platforms.map(({ name }) => name).join(", ")}. An explicit target is written PLATFORM:CHAT_ID or PLATFORM:CHAT_ID:THREAD_ID.`,
-    ...(channelPrompt ? ["", channelPrompt] : []),
+    ...(ownWords === "" ? [] : ["", ownWords]),
   ];
   return lines.join("\n");
 }
