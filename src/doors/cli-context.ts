@@ -33,8 +33,8 @@ export interface CliIo {
   readonly color: boolean;
   /** Width of the terminal in cells; 80 when there is none. */
   readonly columns: number;
-  /** One line typed by the user; null at end of input or when there is no terminal. */
-  question(prompt: string): Promise<string | null>;
+  /** One line typed by the user; null at end of input, when there is no terminal, and once `over` aborts. */
+  question(prompt: string, over?: AbortSignal): Promise<string | null>;
   /** The same without showing what is typed. */
   secret(prompt: string): Promise<string | null>;
   /** A full-screen list; null when the user leaves it. Needs a terminal on stdin and stdout. */
@@ -98,7 +98,7 @@ export function processIo(options: { readonly noColor: boolean }): CliIo {
     stderrIsTerminal: stderr.isTTY === true,
     color: stdout.isTTY === true && !options.noColor,
     columns: stdout.columns ?? 80,
-    question: (prompt) => ask(withoutControls(said(prompt)), stderr),
+    question: (prompt, over) => ask(withoutControls(said(prompt)), stderr, over),
     // A line editor that draws nowhere. pi-tui has no masked input, and loading it for one line costs more than this.
     async secret(prompt) {
       stderr.write(withoutControls(prompt));
@@ -113,10 +113,12 @@ export function processIo(options: { readonly noColor: boolean }): CliIo {
   };
 }
 
-async function ask(prompt: string, output: NodeJS.WritableStream): Promise<string | null> {
-  if (!process.stdin.isTTY) return null;
+async function ask(prompt: string, output: NodeJS.WritableStream, over?: AbortSignal): Promise<string | null> {
+  if (!process.stdin.isTTY || over?.aborted) return null;
   const reader = createInterface({ input: process.stdin, output, terminal: true });
   let typed = false;
+  const end = () => reader.close();
+  over?.addEventListener("abort", end, { once: true });
   try {
     return await new Promise<string | null>((resolve) => {
       reader.once("close", () => {
@@ -125,11 +127,12 @@ async function ask(prompt: string, output: NodeJS.WritableStream): Promise<strin
       });
       reader.once("SIGINT", () => {
         typed = true;
-        resolve(null);
         // What comes next, most often the shell's own prompt, begins on a line of its own.
         process.stderr.write("\n");
-        // The line editor swallowed the key: raise the signal for its listeners and the shell.
-        process.kill(process.pid, "SIGINT");
+        // The line editor swallowed the key. Whoever listens for the signal stops its work here and now, before there is an answer that the
+        // work would go on with; a signal that is sent comes later. With nobody listening it ends the process, as the shell expects.
+        if (!process.emit("SIGINT", "SIGINT")) process.kill(process.pid, "SIGINT");
+        resolve(null);
       });
       reader.question(prompt).then(
         (line) => {
@@ -140,6 +143,7 @@ async function ask(prompt: string, output: NodeJS.WritableStream): Promise<strin
       );
     });
   } finally {
+    over?.removeEventListener("abort", end);
     reader.close();
   }
 }

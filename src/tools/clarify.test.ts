@@ -60,3 +60,8 @@ test("an unattended run may still answer by itself", async () => {
 test("a user who does not answer leaves the decision to the agent", async () => {
   assert.match((await clarify({ question: "q" }, null)).result.user_response, /decide yourself/);
 });
+
+test("a user who ends the turn leaves the agent nothing to decide", async () => {
+  const { result } = await clarify({ question: "q" }, null, { signal: AbortSignal.abort() });
+  assert.deepEqual(result, { error: "The user ended the turn without an answer." });
+});

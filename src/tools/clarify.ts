@@ -47,6 +47,7 @@ async function ask(args: z.infer<typeof parameters>, ctx: ToolContext): Promise<
     ctx.signal,
   );
   if (text === null && !ctx.interactive) return toolError("Clarify tool is not available in this execution context.");
+  if (text === null && ctx.signal.aborted) return toolError("The user ended the turn without an answer.");
   return toolResult({
     question,
     choices_offered: choices,

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { missingBubblewrap } from "../support/engines/bubblewrap.ts";
 import { ModelServer } from "../support/model-server/server.ts";
+import { runHermes } from "../support/run-hermes.ts";
 import { modelConfig, tempHome } from "../support/temp-home.ts";
 import { TerminalScreen, tmuxMissing } from "../support/terminal-screen.ts";
 
@@ -23,6 +24,17 @@ describe("hermes chat -q at a terminal", { skip: tmuxMissing() }, () => {
     await screen.press("C-c");
     assert.equal(await screen.exitCode(), 130);
     assert.equal(server.requests.length, 1);
+    server.script({ text: "as you like" });
+    await runHermes(["-z", "neither", "--continue"], { home });
+    assert.match(server.last.raw, /ended the turn without an answer/);
+  });
+
+  test("a question that nobody answers in time keeps neither the turn nor the program", async () => {
+    await using home = await tempHome({ "config.yaml": `clarify:\n  timeout: 1\n${modelConfig(server)}` });
+    server.script({ toolCalls: [{ name: "clarify", arguments: { question: "Tea or coffee?" } }] }, { text: "Tea." });
+    await using screen = await TerminalScreen.start(["chat", "-q", "what shall I drink?"], { home });
+    await screen.waitFor("Tea.");
+    assert.equal(await screen.exitCode(), 0);
   });
 
   test("what the model says is never translated, what the program says is", async () => {

@@ -108,17 +108,20 @@ async function answerOnTerminal(request: AskRequest, ctx: CliContext): Promise<v
         ...(question.allowAlways ? [["always", "[a]lways"]] : []),
       ];
       const names = offered.map(([, name]) => name).join(", ");
-      const typed = await ctx.io.question(`${ask} ${names}, anything else = no: `);
+      const typed = await ctx.io.question(`${ask} ${names}, anything else = no: `, request.signal);
       const letter = (typed ?? "").trim().toLowerCase().slice(0, 1);
       return reply({ choice: offered.find(([, name]) => letter !== "" && name?.[1] === letter)?.[0] ?? "deny" });
     }
     case "confirm": {
-      const typed = await ctx.io.question(`${question.title}\n${question.detail}\n[y]es, anything else = no: `);
+      const typed = await ctx.io.question(
+        `${question.title}\n${question.detail}\n[y]es, anything else = no: `,
+        request.signal,
+      );
       return reply({ choice: /^y/i.test((typed ?? "").trim()) ? "once" : "cancel" });
     }
     case "clarify": {
       const list = (question.choices ?? []).map((choice, index) => `  ${index + 1}. ${choice}\n`).join("");
-      const typed = await ctx.io.question(`\n? ${question.question}\n${list}> `);
+      const typed = await ctx.io.question(`\n? ${question.question}\n${list}> `, request.signal);
       const picked = question.choices?.[Number(typed) - 1];
       return reply({ text: picked ?? typed });
     }
