@@ -1,6 +1,6 @@
 // Which model answers: resolved from flags, settings and keys; the embedded demo when nothing is configured.
-import { access } from "node:fs/promises";
 import type { Config } from "../home/config/schema.ts";
+import { kindNow } from "../home/looks.ts";
 import type { OpenHome } from "../home/open.ts";
 import { hermesCommand } from "../home/paths.ts";
 import { type Clock, systemClock } from "../kit/clock.ts";
@@ -227,11 +227,7 @@ interface KeptKeys {
 
 /** Most homes have no file of keys, and then its reader is not even loaded. */
 export async function keysIn(home: OpenHome): Promise<KeptKeys> {
-  try {
-    await access(home.paths.at("auth.json"));
-  } catch {
-    return {}; // no file, or none that can be read: the reader would say the same
-  }
+  if (kindNow(home.paths.at("auth.json")) === null) return {}; // the reader would say the same
   const { activeLogin, pooledKeys } = await import("../llm/keys/pools.ts");
   return { pooled: await pooledKeys(home, systemClock), activeLogin: await activeLogin(home) };
 }

@@ -1,11 +1,12 @@
 // From a home and a request to a conversation: everything an agent is made of is chosen and put together here, once, for every door.
 import { delimiter } from "node:path";
 import { openCheckpointPort } from "../checkpoints/port.ts";
+import { kindNow } from "../home/looks.ts";
 import type { OpenHome } from "../home/open.ts";
 import { bundledPlugins, isSafeMode } from "../home/paths.ts";
 import { writtenRules } from "../home/sandbox-rules.ts";
 import { UserError } from "../kit/errors.ts";
-import { isDirectory, isWithin } from "../kit/files.ts";
+import { isWithin } from "../kit/files.ts";
 import { lazy } from "../kit/lazy.ts";
 import { working } from "../kit/memory.ts";
 import type { ModelSpec } from "../llm/auxiliary/contract.ts";
@@ -440,17 +441,16 @@ function openPrompt(
 
 /** Never rejects for what a plugin did: the conversation goes on without it, and its notes say so. None configured: nothing is loaded. */
 async function openPlugins(request: OpenRequest): Promise<ConversationPlugins | null> {
-  if (isSafeMode(request.home) || !(await wantsPlugins(request.home))) return null;
+  if (isSafeMode(request.home) || !wantsPlugins(request.home)) return null;
   const { openConversationPlugins } = await import("./plugins.ts");
   return openConversationPlugins(request);
 }
 
-async function wantsPlugins(home: OpenHome): Promise<boolean> {
+function wantsPlugins(home: OpenHome): boolean {
   const { plugins, hooks, memory, context } = home.config();
   if ((plugins.enabled ?? []).length > 0 || Object.keys(hooks).length > 0) return true;
-  const provider = memory.provider.trim();
-  if ((provider !== "" && provider !== "local") || !isStandard(context.engine)) return true;
-  return isDirectory(bundledPlugins()); // none came with the program
+  const isOwn = !["", "local"].includes(memory.provider.trim()) || !isStandard(context.engine);
+  return isOwn || kindNow(bundledPlugins()) === "directory"; // none came with the program
 }
 
 async function startQueuedJobs(home: OpenHome): Promise<void> {

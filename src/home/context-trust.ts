@@ -1,6 +1,7 @@
 // Files the user has read and trusts although they look suspicious. Trust is for the bytes: a changed file is a stranger again.
 import { readFile } from "node:fs/promises";
 import { writeFileAtomic } from "../kit/files.ts";
+import { kindNow } from "./looks.ts";
 import type { HomePaths } from "./paths.ts";
 
 interface TrustedFile {
@@ -17,6 +18,7 @@ export const contextTrustFile = (paths: Pick<HomePaths, "at">) => paths.at("cont
 
 /** Entries that do not fit are left out; a file that cannot be read trusts nobody. */
 export async function readContextTrust(paths: Pick<HomePaths, "at">): Promise<readonly TrustedFile[]> {
+  if (kindNow(contextTrustFile(paths)) === null) return [];
   try {
     const entries: unknown = JSON.parse(await readFile(contextTrustFile(paths), "utf8"));
     return Array.isArray(entries) ? entries.filter(isTrustedFile) : [];

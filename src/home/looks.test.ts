@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { FileStamp, readSmallNow, realPathNow } from "./looks.ts";
+import { FileStamp, kindNow, readSmallNow, realPathNow } from "./looks.ts";
 
 function folder(t: TestContext): string {
   const dir = realpathSync(mkdtempSync(join(tmpdir(), "hermes-looks-")));
@@ -69,6 +69,15 @@ test("only small regular files without links are read at once", (t) => {
   const read = ["small", "empty", "large", "link", "missing", "."].map((name) => readSmallNow(at(name))?.toString());
   const expected = process.platform === "linux" ? "text" : undefined;
   assert.deepEqual(read, [expected, undefined, undefined, undefined, undefined, undefined]);
+});
+
+test("what stands at a path, behind links too; nothing where it cannot be seen", (t) => {
+  const dir = folder(t);
+  writeFileSync(join(dir, "file"), "");
+  symlinkSync(".", join(dir, "link"));
+  symlinkSync("nowhere", join(dir, "dangling"));
+  const kinds = ["", "link", "file", "file/below", "dangling", "none"].map((name) => kindNow(join(dir, name)));
+  assert.deepEqual([...kinds, kindNow("/dev/null")], ["directory", "directory", "file", null, null, null, "other"]);
 });
 
 test("a change is seen by what waited for something, also in the same turn of the event loop", async (t) => {

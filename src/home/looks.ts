@@ -93,6 +93,16 @@ function isPlainBelow(path: string): boolean {
   return true;
 }
 
+/** Null for what is not there or cannot be seen. */
+export function kindNow(path: string): "directory" | "file" | "other" | null {
+  try {
+    const found = statSync(path, { throwIfNoEntry: false });
+    return !found ? null : found.isDirectory() ? "directory" : found.isFile() ? "file" : "other";
+  } catch {
+    return null;
+  }
+}
+
 /** Throws for what is not there: without that, a path through a file could not be told from a missing one. */
 export const factsNow = (path: string) => statSync(path, { bigint: true });
 

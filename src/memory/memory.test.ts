@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { chmod, lstat, mkdir, readdir, readFile, rename, rm, stat, symlink, utimes, writeFile } from "node:fs/promises";
 import { test } from "node:test";
 import { memoryHome, memoryRun } from "../../test/support/memory.ts";
+import { manualClock } from "../../test/support/session-store.ts";
 import { withLock } from "../home/lock.ts";
 import type { MemoryFailure, MemoryResult } from "./entries.ts";
 
@@ -347,4 +348,20 @@ test("temporary files of killed writers go away after an hour", async (t) => {
   await box.memory.reload();
   const names = await readdir(box.at("."));
   assert.ok(!names.includes(".mem_old.tmp") && names.includes(".mem_new.tmp") && names.includes("other.tmp"));
+});
+
+test("temporary files are looked for again when a name came in, and as long as a young one stays", async (t) => {
+  const clock = manualClock(Date.now() + 10_000); // by then the folder is old enough to be told by its times
+  const box = await memoryHome(t, { files: { "MEMORY.md": "one" }, clock });
+  const left = async () => (await readdir(box.at("."))).filter((name) => name.endsWith(".tmp"));
+  await box.memory.reload();
+  await writeFile(box.at(".mem_late.tmp"), "x");
+  await box.memory.reload();
+  assert.deepEqual(await left(), [".mem_late.tmp"]);
+  clock.ms += 2 * 3_600_000;
+  await box.memory.reload();
+  assert.deepEqual(await left(), []);
+  await rm(box.at("."), { recursive: true });
+  await box.memory.reload();
+  assert.ok((await stat(box.at("."))).isDirectory());
 });

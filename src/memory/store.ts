@@ -4,6 +4,7 @@ import { open, readdir, readFile, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { LockTimeoutError, withLock } from "../home/lock.ts";
 import type { Logger } from "../home/log.ts";
+import { factsNow, stampNow } from "../home/looks.ts";
 import type { HomePaths } from "../home/paths.ts";
 import type { Clock } from "../kit/clock.ts";
 import { codeOf, messageOf } from "../kit/errors.ts";
@@ -371,7 +372,7 @@ const LARGEST_FILE = 1024 * 1024;
 /** A file that is not there is an empty one. */
 async function readMemoryFile(path: string): Promise<Reading> {
   try {
-    const { size } = await stat(path);
+    const { size } = factsNow(path);
     if (size > LARGEST_FILE) return { type: "unreadable", reason: `it has ${size} bytes, more than ${LARGEST_FILE}` };
     // The BOM is kept in the text: who restores a file restores its very bytes.
     const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(await readFile(path));
@@ -422,13 +423,23 @@ async function newestBackup(path: string): Promise<string | null> {
 
 const HOUR = 3_600_000;
 
+/** Folders in which nothing was left, as they were then: only when a name came in since is there anything to look for. */
+const clean = new Map<string, string>();
+
 /** Makes the folder, and removes what killed writers left in it. */
 async function prepareMemoryFolder(dir: string, clock: Clock): Promise<void> {
+  const known = clean.get(dir);
+  if (known !== undefined && stampNow([dir], clock.now()) === known) return;
+  clean.delete(dir);
   await makeDirectories(dir, 0o700);
+  const stamp = stampNow([dir], clock.now());
+  let isClean = true;
   for (const name of await readdir(dir)) {
     if (!name.startsWith(TEMPORARY_PREFIX) || !name.endsWith(".tmp")) continue;
     const path = join(dir, name);
     const found = await stat(path).catch(() => null); // its writer may just have finished
     if (found && clock.now() - found.mtimeMs > HOUR) await rm(path, { force: true });
+    isClean = false; // it may still be there later on
   }
+  if (stamp !== null && isClean) clean.set(dir, stamp);
 }

@@ -83,12 +83,24 @@ const LOOK_EVERY_MS = 3600 * 1000;
 
 /** Ours alone: a directory that somebody else prepared under a name we would guess is not used. */
 export async function privateTempDir(base: string): Promise<string> {
+  const wanted = join(base, `hermes-${process.getuid?.() ?? "user"}`);
+  const before = await isOurs(wanted);
+  if (before === null) await mkdir(wanted, { recursive: true, mode: 0o700 });
+  return (before ?? (await isOurs(wanted))) ? wanted : mkdtemp(`${wanted}-`);
+}
+
+/** A folder in our temporary directory. That may have been cleared away since it was found, and somebody else's may stand there now. */
+export async function makeInside(tempDir: string, folder: string): Promise<void> {
+  if (!(await isOurs(tempDir))) await mkdir(tempDir, { mode: 0o700 });
+  await mkdir(folder, { mode: 0o700 });
+}
+
+/** Null when nothing is there. */
+async function isOurs(directory: string): Promise<boolean | null> {
   const uid = process.getuid?.();
-  const wanted = join(base, `hermes-${uid ?? "user"}`);
-  await mkdir(wanted, { recursive: true, mode: 0o700 });
-  const found = await lstat(wanted);
-  const safe = found.isDirectory() && (uid === undefined || (found.uid === uid && (found.mode & 0o022) === 0));
-  return safe ? wanted : mkdtemp(`${wanted}-`);
+  const found = await lstat(directory).catch(() => null);
+  if (!found) return null;
+  return found.isDirectory() && (uid === undefined || (found.uid === uid && (found.mode & 0o022) === 0));
 }
 
 /** A killed program leaves its shell state behind. What runs touches its own with every command. Looked for once an hour, by whoever comes

@@ -110,14 +110,26 @@ test("what a killed program left behind a week ago is removed, what is younger s
   await Promise.all([old, young].map((path) => mkdir(path ?? "")));
   await utimes(old ?? "", 1000, 1000);
   const next = () => openLocalEnvironment({ environment: { PATH: "/usr/bin:/bin", TMPDIR: root }, cwd: root });
+  const runOne = async () => {
+    const one = await next();
+    await one.execute(cleared("true"), { timeoutMs: 60_000, signal: new AbortController().signal });
+    await one.cleanup();
+  };
+  const before = await readdir(environment.tempDir);
   await (await next()).cleanup();
+  assert.deepEqual(
+    await readdir(environment.tempDir),
+    before,
+    "without a command there is nothing to make or to look for",
+  );
+  await runOne();
   await assert.rejects(stat(old ?? ""));
   await stat(young ?? "");
   await utimes(young ?? "", 1000, 1000);
-  await (await next()).cleanup();
+  await runOne();
   await stat(young ?? "");
   await utimes(join(environment.tempDir, "looked"), 1000, 1000);
-  await (await next()).cleanup();
+  await runOne();
   await assert.rejects(stat(young ?? ""));
   await release();
 });

@@ -1,11 +1,12 @@
 // Commands on this machine, as this user. What keeps them apart from our secrets is the environment they are given.
 
-import { access, constants, mkdtemp, rename } from "node:fs/promises";
+import { randomBytes } from "node:crypto";
+import { access, constants, rename } from "node:fs/promises";
 import { join } from "node:path";
-import { isDirectory } from "../kit/files.ts";
+import { kindNow } from "../home/looks.ts";
 import type { BackendShell, ShellBackend, ShellRun } from "./backend.ts";
 import { killTree, startOnTerminal } from "./background-child.ts";
-import { childEnvironment, forcedNames, privateTempDir, removeStale, removeTree } from "./child-env.ts";
+import { childEnvironment, forcedNames, makeInside, privateTempDir, removeStale, removeTree } from "./child-env.ts";
 import type { Environment, ShowCommand } from "./environment.ts";
 import { OutputPipes } from "./output.ts";
 import { type ShellProcess, settledWithin, startShell } from "./processes.ts";
@@ -28,10 +29,19 @@ export interface LocalOptions extends ShellOptions {
 
 export async function openLocalEnvironment(options: LocalOptions): Promise<Environment> {
   const { environment, privateHome, handedOn, show } = options;
-  const hasOwnHome = privateHome !== undefined && (await isDirectory(privateHome));
+  const hasOwnHome = privateHome !== undefined && kindNow(privateHome) === "directory";
   const env = childEnvironment(environment, hasOwnHome ? { HOME: privateHome } : {});
   const tempDir = await privateTempDir(environment.TMPDIR ?? "/tmp");
-  const stateDir = await mkdtemp(join(tempDir, "shell-"));
+  // Made for the first command: most agents of a server run none.
+  const stateDir = join(tempDir, `shell-${randomBytes(6).toString("hex")}`);
+  let making: Promise<void> | null = null;
+  const prepare = () => {
+    making ??= makeInside(tempDir, stateDir).catch((error) => {
+      making = null; // the next command tries again
+      throw error;
+    });
+    return making;
+  };
   const shell = await findShell(env.PATH ?? "", environment);
   const pipes = new OutputPipes(stateDir, env);
   const current = () => ({ ...handedOn?.(), ...env });
@@ -49,6 +59,7 @@ export async function openLocalEnvironment(options: LocalOptions): Promise<Envir
     replace: (file, by) => rename(by, file),
     showsCommands: show !== undefined && shell.isBash && process.platform !== "win32",
     async start(run, io) {
+      await prepare();
       const { stdin, onBytes } = io;
       if (show && run.shown) {
         const { startShown } = await import("./shown-shell.ts");
@@ -58,8 +69,13 @@ export async function openLocalEnvironment(options: LocalOptions): Promise<Envir
       const launch = { program: shell.path, args: shellArguments(run), env: current() };
       return hostShell(await startShell({ ...launch, stdin, pipe: await pipes.take(), onBytes }));
     },
-    startOnTerminal: (run) => startOnTerminal({ program: shell.path, args: shellArguments(run), env: current() }),
+    async startOnTerminal(run) {
+      await prepare();
+      return startOnTerminal({ program: shell.path, args: shellArguments(run), env: current() });
+    },
     async release() {
+      if (!making) return;
+      await making.catch(() => undefined); // its command was told
       await removeTree(stateDir);
       await removeStale(tempDir); // at the end, so that no command waits for it
     },

@@ -1,6 +1,7 @@
 // The skills of one agent: the tools' way in. Everything else of this room works on a `SkillsContext`.
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { readSmallNow } from "../home/looks.ts";
 import type { OpenHome } from "../home/open.ts";
 import { VERSION } from "../home/paths.ts";
 import type { Clock } from "../kit/clock.ts";
@@ -111,7 +112,7 @@ const guardScan: GuardScan = async (dir) => {
 export async function syncOnStart(context: SkillsContext): Promise<SyncResult | null> {
   const stamp = join(context.paths.skillsDir, ".bundled_version");
   const wanted = `${VERSION} ${bundledDir(context)}\n`;
-  if ((await readFile(stamp, "utf8").catch(() => "")) === wanted) return null;
+  if ((readSmallNow(stamp)?.toString() ?? (await readFile(stamp, "utf8").catch(() => ""))) === wanted) return null;
   const { syncBundledSkills } = await import("./bundled.ts");
   const result = await syncBundledSkills(context);
   if (result.failed.length > 0) return result;

@@ -37,8 +37,11 @@ export const localFiles: EnvironmentFiles = {
   follow: followLinks,
   resolve: resolveLinks,
   async *chunks(path, signal) {
+    signal?.throwIfAborted();
+    const small = readSmallNow(path);
     // O_NONBLOCK: should a pipe have taken the file's place meanwhile, opening it must not hang.
-    yield* chunksOf(path, await open(path, constants.O_RDONLY | constants.O_NONBLOCK), signal);
+    if (small) yield small;
+    else yield* chunksOf(path, await open(path, constants.O_RDONLY | constants.O_NONBLOCK), signal);
   },
   read: (path) => readWhole(localFiles.chunks(path)),
   write: (path, data) => writeFileAtomic(path, data),
