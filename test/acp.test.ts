@@ -318,6 +318,14 @@ describe("permissions", () => {
     assert.equal(editor.asked.length, 1);
   });
 
+  test("cancelled instead of answered, the turn is over before the notification of that comes", async () => {
+    const id = await editor.begin();
+    answer = () => ({ outcome: { outcome: "cancelled" } });
+    steps = [call("write_file", { path: "never.txt", content: "x" }), { text: "refused, then" }];
+    assert.deepEqual(await editor.say(id, "write"), { stopReason: "cancelled" });
+    assert.equal(steps.length, 1, "the model is not asked what follows from a no");
+  });
+
   test("a client that fails to answer has said no", async () => {
     const id = await editor.begin();
     answer = () => Promise.reject(new Error("the dialog crashed"));

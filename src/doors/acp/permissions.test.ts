@@ -12,17 +12,21 @@ const edits = [{ path: "/w/a.txt", before: "1\n", after: "2\n" }];
 const never = new AbortController().signal;
 
 /** A client that gives an answer, or none until the question is taken back. */
-function client(answer: (asked: Asked) => RequestPermissionResponse | null) {
+function client(answer: (asked: Asked) => RequestPermissionResponse | null, stop = () => {}) {
   const asked: Asked[] = [];
-  const permissions = new Permissions(async (request, signal) => {
-    asked.push(request);
-    const given = answer(request);
-    if (given) return given;
-    return new Promise((_, reject) => {
-      if (signal.aborted) reject(signal.reason);
-      signal.addEventListener("abort", () => reject(signal.reason));
-    });
-  }, recordingLog([]));
+  const permissions = new Permissions(
+    async (request, signal) => {
+      asked.push(request);
+      const given = answer(request);
+      if (given) return given;
+      return new Promise((_, reject) => {
+        if (signal.aborted) reject(signal.reason);
+        signal.addEventListener("abort", () => reject(signal.reason));
+      });
+    },
+    recordingLog([]),
+    stop,
+  );
   return { permissions, asked };
 }
 

@@ -37,14 +37,17 @@ const KINDS: Readonly<Record<Choice, PermissionOption["kind"]>> = {
 export class Permissions {
   readonly #ask: AskClient;
   readonly #log: Logger;
+  readonly #stop: () => void;
   /** Commands that are refused for the rest of the session. */
   readonly #refused = new Set<string>();
   #checks = 0;
   #edits = 0;
 
-  constructor(ask: AskClient, log: Logger) {
+  /** `stop` ends the turn that asks: a client answers "cancelled" when its user has done so. */
+  constructor(ask: AskClient, log: Logger, stop: () => void) {
     this.#ask = ask;
     this.#log = log;
+    this.#stop = stop;
   }
 
   /** Answers a question of the agent. Never rejects. */
@@ -177,7 +180,11 @@ export class Permissions {
     const options = offered.map(([optionId, name]) => ({ optionId, name, kind: KINDS[optionId] }));
     try {
       const { outcome } = await this.#ask({ toolCall, options }, signal);
-      if (outcome.outcome !== "selected") return "deny";
+      if (outcome.outcome === "cancelled") {
+        // Here, not with the notification that comes too: until then the agent would go on with a refusal that nobody gave.
+        this.#stop();
+        return null;
+      }
       return offered.find(([optionId]) => optionId === outcome.optionId)?.[0] ?? "deny";
     } catch (error) {
       if (!signal.aborted) this.#log.warn("the editor did not answer a question", error);

@@ -119,7 +119,7 @@ export class EditorSession {
   cancel(): void {
     for (const over of this.#answering) over.abort();
     for (const waiting of this.#waiting.splice(0)) waiting.settle("cancelled");
-    this.#stopTurn();
+    this.stopTurn();
     this.#opened.agent.interrupt("cancelled in the editor"); // a compression has no prompt
   }
 
@@ -170,13 +170,14 @@ export class EditorSession {
     });
   }
 
-  #stopTurn(): void {
+  /** What waits behind it goes on. */
+  stopTurn(): void {
     this.#current?.over.abort();
   }
 
   async #interrupt(): Promise<void> {
     const running = this.#current;
-    this.#stopTurn();
+    this.stopTurn();
     await running?.ended;
   }
 

@@ -197,6 +197,7 @@ export class EditorSessions {
           { cancellationSignal: signal, stopWaitingOnCancel: true },
         ),
       log,
+      () => this.#held.get(id)?.session.stopTurn(),
     );
     const modeNow = () => this.#held.get(id)?.mode ?? "default";
     const updates = new Updates({
