@@ -12,7 +12,7 @@ const edits = [{ path: "/w/a.txt", before: "1\n", after: "2\n" }];
 const never = new AbortController().signal;
 
 /** A client that gives an answer, or none until the question is taken back. */
-function client(answer: (asked: Asked) => RequestPermissionResponse | null, stop = () => {}) {
+function client(answer: (asked: Asked) => RequestPermissionResponse | null, stop: () => void = () => undefined) {
   const asked: Asked[] = [];
   const permissions = new Permissions(
     async (request, signal) => {
