@@ -9,7 +9,9 @@ import {
   readlinkSync,
   readSync,
   realpathSync,
+  renameSync,
   statSync,
+  unlinkSync,
 } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 
@@ -142,3 +144,17 @@ export function readSmallNow(path: string): Buffer | null {
     if (file !== undefined) closeSync(file);
   }
 }
+
+/** Both ends of a FIFO of ours, which has no name from then on. Neither end waits: the other one is there, or it does not care. */
+export function openPipeNow(path: string): { readonly readEnd: number; readonly writeEnd: number } {
+  const readEnd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  const writeEnd = openSync(path, constants.O_WRONLY);
+  unlinkSync(path);
+  return { readEnd, writeEnd };
+}
+
+/** An empty file that nobody else may read; there must be none yet. */
+export const createNow = (path: string) => closeSync(openSync(path, "wx", 0o600));
+
+/** Puts one file of ours into the place of another. */
+export const renameNow = (place: string, file: string) => renameSync(file, place);

@@ -61,8 +61,8 @@ export interface ShellBackend {
   readonly noSandbox?: string | undefined;
   /** An editor is there that shows commands. */
   readonly showsCommands?: boolean;
-  /** Puts one file of `stateDir` into the place of another, in one step. Absent: a shell has to do it. */
-  replace?(file: string, by: string): Promise<void>;
+  /** Files of `stateDir`: a new one that nobody else may read, and one put into the place of another in one step. Absent: a shell has to do it. */
+  readonly stateFiles?: { create(file: string): void; replace(file: string, by: string): void };
   start(run: ShellRun, io: ShellIo): Promise<BackendShell>;
   /** Null when this machine has no pseudo-terminals to offer. */
   startOnTerminal(run: ShellRun): Promise<BackgroundChild | null>;

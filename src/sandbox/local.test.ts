@@ -84,6 +84,17 @@ test("the directories of our own PATH come first, those of start files after the
   assert.equal(path.filter((directory) => directory === "/usr/bin").length, 1);
 });
 
+test("what keeps the state leaves no trace: not in a command's own trap, and not when it exports all or overwrites nothing", async (t) => {
+  const { run, release } = await open();
+  t.after(release);
+  const trap = "umask; echo $SHLVL$PWD; set +o | grep -c posix; export -p | grep -c __hermes";
+  const set = "readonly IFS; declare() { exit 9; }; read() { exit 9; }";
+  const { output } = await run(`cd /; umask 027; SHLVL=7; ${set}; trap '${trap}' EXIT; export KEPT=1`);
+  assert.equal(output, "0027\n7/\n1\n0\n");
+  await run("set -aCeu; ALSO=2");
+  assert.equal((await run('echo "$KEPT$ALSO $SHLVL $PWD"; export -p | grep __hermes')).output, "12 1 /\n");
+});
+
 test("without persistence each command starts from the login state", async (t) => {
   const { run, release } = await open({ persistent: false });
   t.after(release);

@@ -1,9 +1,9 @@
 // Commands on this machine, as this user. What keeps them apart from our secrets is the environment they are given.
 
 import { randomBytes } from "node:crypto";
-import { access, constants, rename } from "node:fs/promises";
+import { access, constants } from "node:fs/promises";
 import { join } from "node:path";
-import { kindNow } from "../home/looks.ts";
+import { createNow, kindNow, renameNow } from "../home/looks.ts";
 import type { BackendShell, ShellBackend, ShellRun } from "./backend.ts";
 import { killTree, startOnTerminal } from "./background-child.ts";
 import { childEnvironment, forcedNames, makeInside, privateTempDir, removeStale, removeTree } from "./child-env.ts";
@@ -56,7 +56,7 @@ export async function openLocalEnvironment(options: LocalOptions): Promise<Envir
     hasBash: shell.isBash,
     path: env.PATH ?? "",
     forced: forcedNames(environment),
-    replace: (file, by) => rename(by, file),
+    stateFiles: { create: createNow, replace: renameNow },
     showsCommands: show !== undefined && shell.isBash && process.platform !== "win32",
     async start(run, io) {
       await prepare();

@@ -1,9 +1,9 @@
 // Hand-written: collectors of streams keep everything or the beginning; a model needs both ends, and memory has to stay bounded.
 import { spawn } from "node:child_process";
-import { close, constants, open, unlink } from "node:fs";
+import { closeSync } from "node:fs";
 import { Socket } from "node:net";
 import { join } from "node:path";
-import { promisify } from "node:util";
+import { openPipeNow } from "../home/looks.ts";
 
 // Keeps the beginning and the end of an output of any length in bounded memory. Bytes, not text: what is dropped is never decoded.
 
@@ -140,10 +140,6 @@ function restOfCharacter(start: Uint8Array): number {
 // Node gives children a socket for stdout, and a socket cannot be opened by path: \`echo x > /dev/stderr\` would fail in every script.
 // So commands write into a FIFO. They are made a handful at a time, because each batch costs a process.
 
-const openFd = promisify(open);
-const closeFd = promisify(close);
-const unlinkFile = promisify(unlink);
-
 const BATCH = 16;
 const READ_BYTES = 64 * 1024;
 
@@ -177,9 +173,7 @@ export class OutputPipes {
     }
     const path = this.#ready.pop();
     if (!path) return null;
-    const readEnd = await openFd(path, constants.O_RDONLY | constants.O_NONBLOCK);
-    const writeEnd = await openFd(path, constants.O_WRONLY);
-    await unlinkFile(path);
+    const { readEnd, writeEnd } = openPipeNow(path);
     return { writeEnd, read: (onBytes) => readFrom(readEnd, onBytes) };
   }
 
@@ -195,8 +189,8 @@ export class OutputPipes {
   }
 }
 
-export async function closeWriteEnd(pipe: OutputPipe | null): Promise<void> {
-  if (pipe) await closeFd(pipe.writeEnd);
+export function closeWriteEnd(pipe: OutputPipe | null): void {
+  if (pipe) closeSync(pipe.writeEnd);
 }
 
 function readFrom(fd: number, onBytes: (bytes: Uint8Array) => void) {

@@ -64,7 +64,7 @@ export async function startShell(start: ShellStart): Promise<ShellProcess> {
     reader.destroy();
     throw error;
   } finally {
-    await closeWriteEnd(start.pipe);
+    closeWriteEnd(start.pipe);
   }
   // A command that does not read its input closes the pipe early; that is its right.
   child.stdin?.on("error", () => undefined);

@@ -164,7 +164,7 @@ export class ShellEnvironment implements Environment {
     listener?.end();
     const { text, omitted, headChars, cwd } = withoutMarker(output.read(), this.#marker);
     if (cwd && !options.keepCwd && !stateless) this.#cwd = cwd;
-    if (cwd && prepared) await this.#takeOver(prepared);
+    if (cwd && prepared) this.#takeOver(prepared);
     const result: ExecuteResult = {
       output: text,
       omittedChars: omitted,
@@ -179,11 +179,21 @@ export class ShellEnvironment implements Environment {
     return { directoryMissing: cwd === "" && directory !== "/", result };
   }
 
+  #placeForState(snapshot: string): PreparedRun["left"] {
+    try {
+      const as = `${snapshot}.${++this.#saves}`;
+      this.#backend.stateFiles?.create(as);
+      return this.#backend.stateFiles && { snapshot, as };
+    } catch {
+      return undefined; // somebody cleared the folder away; the command is not kept from running by that
+    }
+  }
+
   /** The state that a shell left is the next one's. */
-  async #takeOver({ left }: PreparedRun): Promise<void> {
+  #takeOver({ left }: PreparedRun): void {
     if (!left) return;
     try {
-      await this.#backend.replace?.(left.snapshot, left.as);
+      this.#backend.stateFiles?.replace(left.snapshot, left.as);
     } catch {
       // It could not write its state, and the last one stays.
     }
@@ -223,8 +233,7 @@ export class ShellEnvironment implements Environment {
     if (stateless) return { login: false, script: commandScript({ ...common, snapshot: null, carry: null }) };
     const snapshot = await this.#currentSnapshot();
     const save = marker !== null && this.#options.persistent !== false;
-    const left =
-      save && snapshot !== null && this.#backend.replace ? { snapshot, as: `${snapshot}.${++this.#saves}` } : undefined;
+    const left = save && snapshot !== null ? this.#placeForState(snapshot) : undefined;
     const carry = marker ? { save, as: left?.as } : null;
     const script = commandScript({ ...common, snapshot, carry });
     // Without a snapshot each command pays for a login shell of its own.

@@ -1,8 +1,8 @@
 // The scripts that give each fresh shell the state the last one left, and hand on its own.
 import { SECRET_NAMES } from "./child-env.ts";
 
-/** Variables that belong to one call or one shell and never travel in a snapshot. */
-const NOT_CARRIED = "HERMES_SESSION_ID PWD SHLVL _";
+/** Variables that belong to one call or one shell and never travel in a snapshot, also when a command exports all there is (`set -a`). */
+const NOT_CARRIED = "HERMES_SESSION_ID PWD SHLVL _ __hermes_code __hermes_done";
 
 interface SnapshotInit {
   readonly snapshot: string;
@@ -80,7 +80,7 @@ export function commandScript({
     `__hermes_end() {
   [ -n "\${__hermes_done-}" ] && return
   __hermes_done=1
-  set +eu
+  set +aeu +o posix
   { __hermes_save; } 2>/dev/null
   builtin printf '\\n%s%s%s\\n' ${marker} "$PWD" ${marker}${into}
 }`,
@@ -129,30 +129,38 @@ export function posixScript({
   );
 }
 
-/** Nothing here starts a program or another shell where it can be helped: each costs as much as most commands do. */
+/**
+ * Nothing here starts a program or another shell where it can be helped: each costs as much as most commands do. So what is set in here is
+ * local, and a trap of the command that comes later finds everything as the command left it. Only a file that a shell puts in its place itself
+ * is written in a shell of its own.
+ */
 function saveFunction(snapshot: string, as?: string): string {
   const temporary = as === undefined ? `${quote(snapshot)}.$$` : quote(as);
-  const end =
-    as === undefined ? `&& command mv -f -- ${temporary} ${quote(snapshot)}` : `|| command rm -f -- ${temporary}`;
+  const [begin, end] =
+    as === undefined
+      ? ["(\n    umask 077", `&& command mv -f -- ${temporary} ${quote(snapshot)}\n  )`]
+      : ["{", `|| command rm -f -- ${temporary}\n  }`];
   return `__hermes_save() {
-  (
-    IFS=$' \\t\\n'
-    umask 077
-    unset ${NOT_CARRIED} 2>/dev/null
-    names=()
-    compgen -A function >${temporary}
-    while read -r n; do
-      case $n in __hermes_*) ;; __*) names+=("$n") ;; _*) ;; *) names+=("$n") ;; esac
+  ${begin}
+    local IFS=$' \\t\\n' ${NOT_CARRIED} __hermes_n __hermes_names=() 2>/dev/null
+    builtin unset ${NOT_CARRIED} 2>/dev/null
+    builtin compgen -A function >|${temporary}
+    while builtin read -r __hermes_n; do
+      case $__hermes_n in
+        __hermes_*) ;;
+        __*) __hermes_names+=("$__hermes_n") ;;
+        _*) ;;
+        *) __hermes_names+=("$__hermes_n") ;;
+      esac
     done <${temporary}
     {
-      export -p
-      [ \${#names[@]} -gt 0 ] && declare -f "\${names[@]}"
-      alias -p
-      echo 'shopt -s expand_aliases'
-      echo 'set +e'
-      echo 'set +u'
-    } >${temporary} ${end}
-  ) 2>/dev/null
+      builtin export -p
+      [[ \${#__hermes_names[@]} -gt 0 ]] && builtin declare -f "\${__hermes_names[@]}"
+      builtin alias -p
+      builtin echo 'shopt -s expand_aliases'
+      builtin echo 'set +e'
+      builtin echo 'set +u'
+    } >|${temporary} ${end} 2>/dev/null
 }`;
 }
 
