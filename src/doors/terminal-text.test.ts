@@ -53,6 +53,15 @@ test("text in columns is wrapped below its column, or below its beginning where 
   assert.deepEqual(wrapColumns("  /a [b|c|d]  what it does", 18), ["  /a [b|c|d]  what", "  it does"]);
   assert.deepEqual(wrapColumns("  one two three", 9), ["  one two", "  three"]);
   assert.deepEqual(wrapColumns("one two", 5), ["one", "two"]);
+  assert.deepEqual(wrapColumns("Model:  one two three", 16), ["Model:  one two", "        three"]);
+});
+
+test("the rest of an item stands below its text, also when the item is indented or has a number", () => {
+  for (const mark of ["✓ ", "  ✓ ", "  2. "])
+    assert.deepEqual(wrapColumns(`${mark}first second`, mark.length + 7), [
+      `${mark}first`,
+      `${" ".repeat(mark.length)}second`,
+    ]);
 });
 
 const characters = new Intl.Segmenter();
@@ -85,6 +94,13 @@ test("on a narrow terminal the text of a wide column stands below it", () => {
     "  /resume [name, id or number]",
     "      resume an earlier conversation of",
     "      yours",
+  ]);
+  const short = `  ${"/new".padEnd(28)}  start`;
+  assert.deepEqual(wrapColumns(short, 40), [short]);
+  assert.deepEqual(wrapColumns(`${short}\n${line}`, 40).slice(0, 3), [
+    "  /new",
+    "      start",
+    "  /resume [name, id or number]",
   ]);
   for (let cells = 4; cells < 80; cells++)
     for (const row of wrapColumns(line, cells)) assert.ok(cellWidth(row) <= cells, `${cells}: ${row}`);

@@ -28,20 +28,26 @@ export function wrapLines(text: string, cells: number): string[] {
 /** Where a text below its column begins. */
 const BELOW = "      ";
 const LEAST_BELOW = 20;
+/** What the rest of a line stands behind: a first column, a mark (`✗ `, `- `, `2. `), blanks. */
+const HEADS = [/^(?: +\S+(?: \S+)*|\S+(?: \S+)?) {2,}/, /^ *(?:[^\w\s\p{L}]|\d+\.) /u, /^ +/];
 
 /** The same for text in columns: the rest of `  name   text` stands below the text, and that of an indented line below its beginning. */
 export function wrapColumns(text: string, cells: number): string[] {
-  return text.split("\n").flatMap((line) => {
-    if (cellWidth(line) <= cells) return [line];
-    // Behind a mark (`✗ `, `⚠ `, `- `) the rest stands below the text.
-    const heads = [/^ +\S+(?: \S+)* {2,}/, /^ +/, /^[^\w\s\p{L}] /u].flatMap((shape) => shape.exec(line)?.[0] ?? []);
+  const lines = text.split("\n").map((line) => {
+    const heads = HEADS.flatMap((shape) => shape.exec(line)?.[0] ?? []);
     const head = heads.find((each) => cellWidth(each) * 2 <= cells) ?? "";
     const [first = ""] = heads;
-    // Too little room beside the first column: the text goes below it.
-    if (first.trim() !== "" && head !== first && cells >= LEAST_BELOW) {
-      const below = wrapTextWithAnsi(line.slice(first.length), cells - BELOW.length).map((part) => BELOW + part);
-      return [...wrapTextWithAnsi(first.trimEnd(), cells), ...below];
+    const isTight = first.trim() !== "" && head !== first && cells >= LEAST_BELOW;
+    return { line, first, head, fits: cellWidth(line) <= cells, isTight };
+  });
+  // Too little room beside the first column: the text goes below it, in each row of the table.
+  const below = new Set(lines.flatMap(({ first, fits, isTight }) => (isTight && !fits ? [cellWidth(first)] : [])));
+  return lines.flatMap(({ line, first, head, fits, isTight }) => {
+    if (isTight && below.has(cellWidth(first))) {
+      const rest = wrapTextWithAnsi(line.slice(first.length), cells - BELOW.length).map((part) => BELOW + part);
+      return [...wrapTextWithAnsi(first.trimEnd(), cells), ...rest];
     }
+    if (fits) return [line];
     const indent = cellWidth(head);
     const wrapped = wrapTextWithAnsi(line.slice(head.length), cells - indent);
     return wrapped.map((part, at) => (at === 0 ? head : " ".repeat(indent)) + part);

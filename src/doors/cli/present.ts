@@ -4,7 +4,7 @@ import { said } from "../../home/language/words.ts";
 import { withoutControls } from "../../kit/strip-ansi.ts";
 import type { ScreenQuestion } from "../choice-list.ts";
 import { type CliContext, ExitError } from "../cli-context.ts";
-import { cellWidth, cut, padCells, wrapLines } from "../terminal-text.ts";
+import { cellWidth, cut, padCells, wrapColumns, wrapLines } from "../terminal-text.ts";
 
 export function print(ctx: Pick<CliContext, "io">, line: string, options?: { readonly asIs?: boolean }): void {
   ctx.io.out(`${line}\n`, options);
@@ -22,7 +22,8 @@ export function factLines(
 ): readonly string[] {
   const read = (text: string) => (ctx.io.stdoutIsTerminal ? said(text) : text);
   const cells = Math.max(width, ...facts.map(([name]) => cellWidth(read(name)) + 2));
-  return facts.map(([name, value]) => `${padCells(read(name), cells)}${read(value)}`.trimEnd());
+  const text = facts.map(([name, value]) => `${padCells(read(name), cells)}${read(value)}`.trimEnd()).join("\n");
+  return ctx.io.stdoutIsTerminal ? wrapColumns(text, ctx.io.columns) : text.split("\n");
 }
 
 /** Columns that line up; those named in `right` are numbers. */

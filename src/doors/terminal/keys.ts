@@ -80,7 +80,7 @@ function overlay(letter: "m" | "s" | "t" | "f" | "?", action: string, command: s
 
 const KEYS: readonly KeyRow[] = [
   { ...ofInput, shown: "Enter", help: "send; in a menu, choose the row" },
-  { ...ofInput, shown: "Alt+Enter, Ctrl+J, or \\ at the end of the line", help: "new line" },
+  { ...ofInput, shown: "Alt+Enter, Ctrl+J", help: "new line; so is Enter behind a \\" },
   {
     ...ofInput,
     shown: "Tab",

@@ -405,7 +405,7 @@ const SETUP = {
 
 const PARTS = {
   "hermes: {file} cannot be written: {why}.": "hermes：无法写入 {file}：{why}。",
-  "Alt+Enter, Ctrl+J, or \\ at the end of the line": "Alt+Enter、Ctrl+J，或行末的 \\",
+  "Alt+Enter, Ctrl+J": "Alt+Enter、Ctrl+J",
   "Up, Down": "Up、Down",
   "Draft stashed. Ctrl+S on an empty line restores it.": "草稿已暂存。在空行按 Ctrl+S 恢复。",
   "Ctrl+G, or Ctrl+X Ctrl+E": "Ctrl+G，或 Ctrl+X Ctrl+E",

@@ -225,7 +225,7 @@ const KEYS = {
   "Look around": "查看",
   Leave: "离开",
   "send; in a menu, choose the row": "发送；在菜单中选择该行",
-  "new line": "换行",
+  "new line; so is Enter behind a \\": "换行；行末输入 \\ 再按 Enter 也可以",
   "complete a command, a path, a project file after @, or accept the grey suggestion":
     "补全命令、路径、@ 后的项目文件，或以前输入的提示",
   "run a shell command and send its output with your next message (!!command: show only)":
