@@ -9,7 +9,7 @@ const tool = (...parts) => join(root, "node_modules", ...parts);
 const fix = process.argv.includes("--fix");
 
 const steps = [
-  ["types", tool("typescript", "bin", "tsc"), ["--noEmit", "-p", "."]],
+  ["types", tool("typescript", "bin", "tsc"), ["--noEmit", "--singleThreaded", "-p", "."]],
   [
     "format and lint",
     tool("@biomejs", "biome", "bin", "biome"),
