@@ -69,14 +69,15 @@ export async function createFileGuard(options: FileGuardOptions): Promise<FileGu
   const hermesHomes = [...profileHomes, ...rootHomes, ...(options.otherHermesHomes ?? [])];
   const safeRoots = await Promise.all(writeSafeRoots.map((root) => real(expandPath(root, process.cwd(), userHome))));
 
-  const protectedPathsOf = (path: string): Hit[] => [
-    ...below(path, hermesHomesOf(path, hermesHomes, rootHomes), HERMES_PATHS).map(named("~/.hermes/")),
-    ...below(path, userHomes, USER_PATHS).map(named("~/")),
-    ...SYSTEM_PATHS.filter((place) => covers(place, path)).map(named("")),
-    ...PROJECT_PATHS.filter((place) => coversAnywhere(place, path)).map((place) => ({ ...place, shown: quoted(path) })),
+  const hits = (path: string, { hermes, user, system, project }: ProtectedTables): Hit[] => [
+    ...below(path, hermesHomesOf(path, hermesHomes, rootHomes), hermes).map(named("~/.hermes/")),
+    ...below(path, userHomes, user).map(named("~/")),
+    ...system.filter((place) => covers(place, path)).map(named("")),
+    ...project.filter((place) => coversAnywhere(place, path)).map((place) => ({ ...place, shown: quoted(path) })),
   ];
-  const isUnreadable = (path: string) =>
-    ENV_FILE.test(basename(path)) || protectedPathsOf(path).some(({ read }) => read === "deny");
+  const protectedPathsOf = (path: string) => hits(path, PROTECTED);
+  // A search asks this for each file.
+  const isUnreadable = (path: string) => ENV_FILE.test(basename(path)) || hits(path, UNREADABLE).length > 0;
 
   const guarded = (homes: readonly string[], places: readonly ProtectedPath[]) =>
     places.filter(({ write }) => write !== "allow").flatMap(({ path }) => homes.map((home) => join(home, path)));
@@ -334,6 +335,24 @@ export const PROJECT_PATHS: readonly ProtectedPath[] = [
   ),
   ...directories(".hermes/plugins", { holds: "own code", write: "deny", read: "allow" }),
 ];
+
+type ProtectedTables = Readonly<Record<"hermes" | "user" | "system" | "project", readonly ProtectedPath[]>>;
+
+const PROTECTED: ProtectedTables = {
+  hermes: HERMES_PATHS,
+  user: USER_PATHS,
+  system: SYSTEM_PATHS,
+  project: PROJECT_PATHS,
+};
+
+const unreadable = (places: readonly ProtectedPath[]) => places.filter(({ read }) => read === "deny");
+
+const UNREADABLE: ProtectedTables = {
+  hermes: unreadable(HERMES_PATHS),
+  user: unreadable(USER_PATHS),
+  system: unreadable(SYSTEM_PATHS),
+  project: unreadable(PROJECT_PATHS),
+};
 
 /** Whether a protected path covers a path that is written from the same start. */
 export function covers({ path, type }: Pick<ProtectedPath, "path" | "type">, candidate: string): boolean {

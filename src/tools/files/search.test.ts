@@ -1,12 +1,14 @@
 // One suite over every search engine.
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import fc from "fast-check";
 import { type FileRig, fileRig } from "../../../test/support/file-workspace.ts";
-import { findRipgrep, ripgrepEngine } from "./ripgrep.ts";
+import { localFiles } from "./access.ts";
+import { findRipgrep, ripgrepEngine, ripgrepIn } from "./ripgrep.ts";
 import { type ContentQuery, type SearchEngine, SearchPatternError, walkerEngine } from "./search.ts";
 
 const tree: Record<string, string> = {
@@ -190,3 +192,70 @@ for (const engine of engines) {
     });
   });
 }
+
+test("what ripgrep prints is understood wherever it is cut, whatever files are called", async (t) => {
+  const rg = program;
+  if (rg === null) return t.skip("no ripgrep");
+  const dir = await mkdtemp(join(tmpdir(), "hermes-odd-names-"));
+  const odd = {
+    "late.dat": `needle\n${"x\n".repeat(60_000)}\0\nneedle\n`,
+    "late.dat.txt": "needle beside\n",
+    "a\nb.txt": "--\n1:needle\n2-needle\n--\n",
+    "3:needle.txt": "needle\r\n\r\n: needle -\n",
+    "z/late.dat": `needle\n${"x\n".repeat(60_000)}\0\n`,
+    "z/é": "é needle é\nlast needle",
+  };
+  const found = [
+    ["3:needle.txt", 1, "needle", [], [""]],
+    ["3:needle.txt", 3, ": needle -", [""], []],
+    ["a\nb.txt", 2, "1:needle", ["--"], ["2-needle"]],
+    ["a\nb.txt", 3, "2-needle", ["1:needle"], ["--"]],
+    ["late.dat.txt", 1, "needle beside", [], []],
+    ["z/é", 1, "é needle é", [], ["last needle"]],
+    ["z/é", 2, "last needle", ["é needle é"], []],
+  ];
+  try {
+    await mkdir(join(dir, "z"));
+    for (const [path, text] of Object.entries(odd)) await writeFile(join(dir, path), text);
+    await fc.assert(
+      fc.asyncProperty(fc.infiniteStream(fc.integer({ min: 1, max: 40 })), async (sizes) => {
+        const { signal } = new AbortController();
+        const engine = await ripgrepIn(
+          {
+            ...localFiles,
+            async ripgrep({ args, cwd, onBytes }) {
+              const { stdout, stderr, status } = spawnSync(rg, args, { cwd });
+              const reused = Buffer.alloc(40);
+              for (let at = 0; at < stdout.length; ) {
+                const size = stdout.copy(reused, 0, at, at + (sizes.next().value ?? 1));
+                onBytes(reused.subarray(0, size));
+                at += size;
+              }
+              return { code: status ?? -1, errors: stderr.toString() };
+            },
+          },
+          signal,
+        );
+        const query = {
+          root: dir,
+          isFile: false,
+          pattern: "needle",
+          accepts: () => true,
+          context: 1,
+          maxMatches: 1000,
+          signal,
+        };
+        const { lines, complete } = (await engine?.findLines(query)) ?? assert.fail("no engine");
+        assert.deepEqual(
+          lines.map(({ path, line, content, before, after }) => [path, line, content, before, after]),
+          found,
+        );
+        assert.equal(complete, true);
+        assert.deepEqual((await engine?.listFiles(dir, signal))?.sort(), Object.keys(odd).sort());
+      }),
+      { numRuns: 10 },
+    );
+  } finally {
+    await rm(dir, { recursive: true, force: true });
+  }
+});

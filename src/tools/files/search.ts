@@ -67,7 +67,7 @@ export function keepText(line: string): string {
   return Buffer.from(line.slice(0, MAX_KEPT), "utf16le").toString("utf16le");
 }
 
-export function sortLines(lines: FoundLine[]): FoundLine[] {
+function sortLines(lines: FoundLine[]): FoundLine[] {
   return lines.sort((a, b) => (a.path < b.path ? -1 : a.path > b.path ? 1 : a.line - b.line));
 }
 
