@@ -5,6 +5,8 @@
 const MUCH_BYTES = 10e6;
 /** First the answer is shown. */
 const REST_MS = 20;
+/** Many a process ends soon after its first answer: that rest would be for nothing. */
+const FIRST_REST_MS = 1000;
 
 type Collect = (options: {
   readonly type: "major";
@@ -14,6 +16,7 @@ type Collect = (options: {
 
 let busy = 0;
 let resting: NodeJS.Timeout | undefined;
+let restMs = FIRST_REST_MS;
 let collect: Collect | null = null;
 /** What was in use after the last rest. */
 let kept = 0;
@@ -24,7 +27,8 @@ export function working(): () => void {
   clearTimeout(resting);
   return () => {
     if (--busy > 0) return;
-    resting = setTimeout(rest, REST_MS).unref();
+    resting = setTimeout(rest, restMs).unref();
+    restMs = REST_MS;
   };
 }
 
