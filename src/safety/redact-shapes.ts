@@ -65,18 +65,31 @@ function bodyEnd(text: string, from: number): number {
 
 /** Back over lines of base64, as `bodyEnd` goes forward. The last one may be short, where others or nothing stand before it. */
 function bodyStart(text: string, from: number, end: number): number {
-  const lines = text.slice(Math.max(from, end - REACH), end).split(/(?<=\n|\\n)/);
   let start = end;
   let sure = end;
-  for (let at = lines.length - 1; at >= 0; at--) {
-    const line = lines[at] ?? "";
+  for (const line of linesFromEnd(text.slice(Math.max(from, end - REACH), end))) {
     const content = line.replace(/(?<!\s|\\[nr])(?:\s|\\[nr])+$/, "").trimStart();
-    const isLast = at === lines.length - 1;
+    const isLast = start === end;
     if (!/^[A-Za-z0-9+/=]+$/.test(content) || (content.length < SHORTEST_LINE && !isLast)) break;
     start -= line.length;
     if (content.length >= SHORTEST_LINE || start === 0) sure = start;
   }
   return sure;
+}
+
+/** Each line with its break, which may be written as `\n`; most callers leave at the first one. */
+function* linesFromEnd(text: string): Generator<string> {
+  let stop = text.length;
+  let real = stop;
+  let written = stop;
+  while (stop > 0) {
+    // Where the kind of break was found that was not the nearer one it is not looked for again.
+    if (real > stop - 2) real = stop < 2 ? -1 : text.lastIndexOf("\n", stop - 2);
+    if (written > stop - 3) written = stop < 3 ? -1 : text.lastIndexOf("\\n", stop - 3);
+    const start = Math.max(0, real + 1, written < 0 ? 0 : written + 2);
+    yield text.slice(start, stop);
+    stop = start;
+  }
 }
 
 // Secrets that show what they are by how they begin.
