@@ -5,13 +5,14 @@ import { systemClock } from "../../src/kit/clock.ts";
 import { createRedactor } from "../../src/safety/redact.ts";
 import { openSessionStore } from "../../src/sessions/open.ts";
 import type { SessionStore } from "../../src/sessions/store.ts";
-import type { TempHome } from "./temp-home.ts";
+import { seedProbe, type TempHome } from "./temp-home.ts";
 
 export async function openRequest(
   temp: TempHome,
   /** Secrets are masked, as in the program. */
   { masked = false } = {},
 ): Promise<{ home: OpenHome; store: SessionStore; request: OpenRequest }> {
+  await seedProbe(temp.dir);
   const home = await openHome({
     argv: [],
     env: { HERMES_HOME: temp.dir, HOME: temp.osHome, PATH: process.env.PATH ?? "" },

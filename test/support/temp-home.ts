@@ -1,5 +1,5 @@
 // A user's world in a temporary folder: an operating-system home, a Hermes home below it, a project folder.
-import { mkdir, mkdtemp, realpath, rm, writeFile } from "node:fs/promises";
+import { copyFile, mkdir, mkdtemp, realpath, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -30,8 +30,20 @@ export async function tempHome(files: Readonly<Record<string, string>> = {}): Pr
     },
     [Symbol.asyncDispose]: () => rm(osHome, { recursive: true, force: true, maxRetries: 3 }),
   };
+  if ("config.yaml" in files) await seedProbe(dir);
   for (const [name, text] of Object.entries({ ...decided(project), ...files })) await home.write(name, text);
   return home;
+}
+
+/** A home in which the program was started once, made once for a run of all tests. */
+const startedHome = process.env.HERMES_TEST_STARTED;
+
+/** What this machine's Python can do costs three starts of Python to find out; it is looked for anew where PATH is another one. */
+export async function seedProbe(dir: string): Promise<void> {
+  if (!startedHome) return;
+  const probe = join("cache", "python-probe.json");
+  await mkdir(join(dir, "cache"), { recursive: true, mode: 0o700 });
+  await copyFile(join(startedHome, probe), join(dir, probe)).catch(() => undefined); // this machine has none, or it was asked too late
 }
 
 /** Tests of the question about a new folder write this file themselves, or remove it. */
