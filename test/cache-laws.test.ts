@@ -10,6 +10,7 @@ import { ModelServer } from "./support/model-server/server.ts";
 import { aRequest, aTarget } from "./support/model-target.ts";
 import { talkAtLength } from "./support/prefix-commands.ts";
 import { MODELS, World } from "./support/prefix-world.ts";
+import { fewer } from "./support/sample.ts";
 import { validateAnthropic, validateChat } from "./support/wire-validators.ts";
 
 const ports = { fetch: globalThis.fetch, clock: systemClock };
@@ -56,7 +57,7 @@ for (const { mode, baseUrl, profile } of destinations)
           if (mode === "chat_completions") validateChat(text);
         },
       ),
-      { numRuns: 60 },
+      { numRuns: fewer(60, 3) },
     ));
 
 test("a last call without tools still carries the tool list, which stands first in the cached prefix", async () => {

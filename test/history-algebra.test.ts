@@ -15,6 +15,7 @@ import { play, rigAgent } from "./support/agent/agent-rig.ts";
 import { assertLegalHistory } from "./support/agent/legal.ts";
 import { MemoryModel, type PatientClock, patientClock, type Reply } from "./support/model-server/in-memory.ts";
 import { aRequest, aTarget } from "./support/model-target.ts";
+import { fewer } from "./support/sample.ts";
 import { manualClock, temporaryStore } from "./support/session-store.ts";
 import { validate, wireName } from "./support/wire-validators.ts";
 
@@ -85,7 +86,7 @@ test("every history that edits can reach is valid on all three wires, and so is 
         await life.check();
       }
     }),
-    { numRuns: 60 },
+    { numRuns: fewer(60, 3) },
   );
 });
 

@@ -12,7 +12,7 @@ import { type MemoryHome, memoryHome } from "./support/memory.ts";
 import { fewer } from "./support/sample.ts";
 
 const kills = Number(
-  process.argv.find((argument) => argument.startsWith("--kills="))?.slice("--kills=".length) ?? fewer(40, 3),
+  process.argv.find((argument) => argument.startsWith("--kills="))?.slice("--kills=".length) ?? fewer(40, 6),
 );
 /** Homes that are written to side by side: most of a round is waiting for a process to start. */
 const LANES = 4;

@@ -114,7 +114,7 @@ for (const mode of API_MODES)
           await fc.asyncModelRun(() => ({ model: { said: false }, real: world }), given);
           await world.checkBooks();
         }),
-        { numRuns: fewer(10, 2) },
+        { numRuns: fewer(10, 4) },
       );
     } finally {
       await server.close();

@@ -11,6 +11,7 @@ import { THREAT_PATTERNS } from "../src/safety/threats/patterns.ts";
 import { codePointName, scanForThreats } from "../src/safety/threats/scan.ts";
 import { localFiles } from "../src/tools/files/access.ts";
 import { memoryHome } from "./support/memory.ts";
+import { sampleOf } from "./support/sample.ts";
 import { tempTree } from "./support/temp-tree.ts";
 
 const HEAD = "# Project Context\n\nThe following project context files have been loaded and should be followed:\n\n";
@@ -145,7 +146,7 @@ describe("attacks", () => {
     const documents = await corpus("attacks/context");
     assert.ok(documents.length >= 80);
     const { read } = await project(t);
-    for (const { name, text } of documents)
+    for (const { name, text } of sampleOf(documents, 3, "places"))
       for (const place of PLACES) {
         // Front matter of these never reaches the prompt, so whoever hides there hides from the model too.
         if (name === "sys_prompt_override--yaml.md" && /hermes|mdc/i.test(place)) continue;
@@ -163,7 +164,7 @@ describe("attacks", () => {
 
   test("do not reach the conversation from a sub-directory", async (t) => {
     const { readHint } = await project(t);
-    for (const { name, text } of await corpus("attacks/context"))
+    for (const { name, text } of sampleOf(await corpus("attacks/context"), 3, "sub-directories"))
       for (const file of HINT_NAMES) {
         const { hint, warnings } = await readHint(file, text);
         const [, ids = ""] =
@@ -191,7 +192,7 @@ describe("attacks", () => {
   test("are not written into memory, and do not come out of a file that another program wrote", async (t) => {
     const [memory, context] = [await corpus("attacks/memory"), await corpus("attacks/context")];
     const small = context.filter(({ text }) => text.length < 1000);
-    for (const { name, text } of [...memory, ...small]) {
+    for (const { name, text } of sampleOf([...memory, ...small], 3, "memory")) {
       const { open } = await memoryHome(t, { files: { "MEMORY.md": text } });
       const opened = await open();
       const added = await opened.write(

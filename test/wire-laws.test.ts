@@ -8,6 +8,7 @@ import { API_MODES, type ApiMode, type ProviderProfile } from "../src/llm/wire.t
 import { createWire, writeBody } from "../src/llm/wires/drive.ts";
 import { legalHistory } from "./support/histories.ts";
 import { aRequest, aTarget } from "./support/model-target.ts";
+import { fewer } from "./support/sample.ts";
 import { validate, wireName } from "./support/wire-validators.ts";
 
 const system = { role: "system", content: "You are a test." } as const;
@@ -39,7 +40,7 @@ for (const [mode, profile] of layouts)
   test(`${mode} ${JSON.stringify(profile)}: every history becomes a request that its API accepts`, () =>
     fc.assert(
       fc.asyncProperty(legalHistory, async (history) => validate(wireName[mode], await render(mode, history, profile))),
-      { numRuns: 150 },
+      { numRuns: fewer(150, 3) },
     ));
 
 for (const replay of ["strip", "unsigned-only", "keep"] as const)
@@ -50,7 +51,7 @@ for (const replay of ["strip", "unsigned-only", "keep"] as const)
         if (replay === "strip") assert.ok(!/"type":"(redacted_)?thinking"/.test(body));
         if (replay === "unsigned-only") assert.ok(!/"signature":|"redacted_thinking"/.test(body));
       }),
-      { numRuns: 60 },
+      { numRuns: fewer(60, 3) },
     ));
 
 const growing: readonly [ApiMode, Partial<ProviderProfile>][] = [
@@ -69,7 +70,7 @@ for (const [mode, profile] of growing)
           assert.deepEqual(full.slice(0, earlier.length), earlier);
         }
       }),
-      { numRuns: 80 },
+      { numRuns: fewer(80, 3) },
     ));
 
 test("the same history gives the same bytes", () =>
@@ -77,5 +78,5 @@ test("the same history gives the same bytes", () =>
     fc.asyncProperty(legalHistory, fc.constantFrom(...API_MODES), async (history, mode) => {
       assert.equal(await render(mode, history), await render(mode, structuredClone(history)));
     }),
-    { numRuns: 60 },
+    { numRuns: fewer(60, 3) },
   ));

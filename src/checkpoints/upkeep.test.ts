@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { checkpointRig, storeAt } from "../../test/support/checkpoint-store.ts";
+import { oneOf } from "../../test/support/sample.ts";
 import { GitMissingError } from "./git.ts";
 import { prune, readProjects, storedBytes } from "./prune.ts";
 import { Rollback } from "./rollback.ts";
@@ -90,7 +91,7 @@ test("a process that is killed in the middle costs its own checkpoint and nothin
     Object.fromEntries(Array.from({ length: 300 }, (_, n) => [`d${n % 7}/${n}.txt`, `text ${n}`.repeat(50)])),
   );
   await rig.take("the first");
-  for (const delay of [0, 15, 40, 80]) {
+  for (const delay of oneOf([0, 15, 40, 80], "checkpoint kills")) {
     const child = spawn(process.execPath, [support, rig.home, rig.root], { stdio: ["ignore", "pipe", "ignore"] });
     await new Promise((resolve) => child.stdout.once("data", resolve));
     await new Promise((resolve) => setTimeout(resolve, delay));

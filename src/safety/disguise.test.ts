@@ -4,6 +4,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import fc from "fast-check";
+import { fewer } from "../../test/support/sample.ts";
 import { classifyCommand } from "./verdict.ts";
 
 const directory = join(import.meta.dirname, "..", "..", "test", "fixtures", "commands");
@@ -179,7 +180,7 @@ test("a blocked command stays blocked however it is quoted, spaced, prefixed and
     fc.property(disguises(blocked), ({ disguised }) => {
       assert.equal(classifyCommand(disguised, options).verdict, "block", JSON.stringify(disguised));
     }),
-    { numRuns: 1500 },
+    { numRuns: fewer(1500, 4) },
   );
 });
 
@@ -188,7 +189,7 @@ test("a command that is asked about is never let through by quoting, spacing, pr
     fc.property(disguises(asked), ({ disguised }) => {
       assert.notEqual(classifyCommand(disguised, options).verdict, "allow", JSON.stringify(disguised));
     }),
-    { numRuns: 1500 },
+    { numRuns: fewer(1500, 4) },
   );
 });
 
@@ -225,6 +226,6 @@ test("whatever is thrown at it, there is a verdict", () => {
     fc.property(fc.array(pieces, { maxLength: 60 }), (parts) => {
       assert.match(classifyCommand(parts.join(""), options).verdict, /^(?:allow|ask|block)$/);
     }),
-    { numRuns: 1500 },
+    { numRuns: fewer(1500, 4) },
   );
 });

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { sampleOf } from "../../test/support/sample.ts";
 import { RULES } from "./danger/table.ts";
 import { HARDLINE } from "./hardline.ts";
 import { type ClassifyOptions, classifyCommand } from "./verdict.ts";
@@ -98,16 +99,18 @@ test("a long hostile command is judged without effort that grows with its square
     "mkfifo q; sh < q;",
     "x=aaaa;$" + "{x%b};",
   );
-  for (const piece of pieces) {
+  for (const piece of sampleOf(pieces, 4, "pieces")) {
     // A quadratic step would need minutes for one of these.
     const verdict = classifyCommand(`${piece.repeat(Math.floor(100_000 / piece.length))}\nls`, options);
     assert.notEqual(verdict.category, "");
   }
+  const statements = ["alter table x ", "update a set b ", "rm -rf x;", "-v ", "deleteMany( ", "[$(", "w ", "\t "];
+  const scripts = [":", '"\\', "/", "\n", " r", "system (", "\\a", "s/a/b/e;"];
   for (const program of ["foo", "psql -c", "docker run", "mongosh --eval"])
-    for (const piece of ["alter table x ", "update a set b ", "rm -rf x;", "-v ", "deleteMany( ", "[$(", "w ", "\t "])
+    for (const piece of sampleOf(statements, 4, program))
       classifyCommand(`${program} '${piece.repeat(Math.floor(40_000 / piece.length))}'; ls`, options);
   for (const program of ["make --eval", "awk", "sed", "mysql -e", "vim -c", "gdb -ex", "expect -c"])
-    for (const piece of [":", '"\\', "/", "\n", " r", "system (", "\\a", "s/a/b/e;"])
+    for (const piece of sampleOf(scripts, 4, program))
       classifyCommand(`${program} '${piece.repeat(Math.floor(40_000 / piece.length))}'; ls`, options);
   classifyCommand(`f() { ${"echo a; ".repeat(4000)} }; ${"f x; ".repeat(2000)}`, options);
   classifyCommand("echo 'bash x.sh; bash y.sh' > x.sh; echo 'bash x.sh' > y.sh; bash x.sh; ".repeat(200), options);

@@ -22,13 +22,13 @@ export function backendConformance(
       directory: opened.directory,
       release: async () => opened.environment.setCwd(opened.directory),
     });
-    describe("commands", () => environmentConformance(kind, borrow));
+    describe("commands", () => environmentConformance(kind, borrow, { part: slow ? 3 : 1 }));
     const suites = {
       files: () => filesConformance(kind, async () => environmentFiles(await borrow())),
       "file tools": () => fileToolsConformance(kind, async () => ({ ...(await borrow()), sharesFiles })),
       scripts: () => scriptsConformance(kind, borrow),
     };
-    // What is slow to start runs one of the three, another one each time; the others run them all, on the same code.
+    // What is slow to start runs one of the three, another one each time, and some of the commands; the others run them all, on the same code.
     for (const [name, suite] of slow ? oneOf(Object.entries(suites), kind) : Object.entries(suites))
       describe(name, suite);
   });

@@ -1,8 +1,9 @@
 // What every environment owes, whatever it is made of. Each implementation runs this suite over its own factory.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { after, before, test as nodeTest } from "node:test";
 import type { Environment, ExecuteOptions } from "../../src/sandbox/environment.ts";
 import { cleared } from "./cleared.ts";
+import { sampleOf } from "./sample.ts";
 
 export interface ConformanceSubject {
   readonly environment: Environment;
@@ -11,7 +12,11 @@ export interface ConformanceSubject {
   release(): Promise<void>;
 }
 
-export function environmentConformance(kind: string, open: () => Promise<ConformanceSubject>): void {
+/** With `part` one of so many of its tests is drawn: for what is slow to start, on the same code as the others. */
+export function environmentConformance(kind: string, open: () => Promise<ConformanceSubject>, { part = 1 } = {}): void {
+  const test = (name: string, body: () => Promise<void>) => {
+    if (part === 1 || sampleOf([name], part, name).length > 0) nodeTest(name, body);
+  };
   let subject: ConformanceSubject;
   before(async () => {
     subject = await open();

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { ModelServer } from "../support/model-server/server.ts";
 import { environmentFor, launcher, runHermes } from "../support/run-hermes.ts";
+import { sampleOf } from "../support/sample.ts";
 import { modelConfig, type TempHome, tempHome } from "../support/temp-home.ts";
 import { TerminalScreen, tmuxMissing } from "../support/terminal-screen.ts";
 import { tellFigure } from "../support/trust-figures.ts";
@@ -198,7 +199,8 @@ describe("control sequences on a terminal", { skip: noScript }, () => {
     [0, "doctor"],
     [0, "tools", "list"],
   ];
-  for (const [least, ...args] of commands)
+  // Each is a start of the program; the rows of all of them are the same.
+  for (const [least, ...args] of sampleOf(commands, 3, "commands"))
     test(`hermes ${args.join(" ")}`, async () => assertNeutral(await onTerminal(args, home), least));
 
   test("a whole session, and errors that repeat what was typed", async () => {
@@ -207,14 +209,14 @@ describe("control sequences on a terminal", { skip: noScript }, () => {
     assert.ok(newest);
     assertNeutral(await onTerminal(["sessions", "show", newest.id, "--full"], home), 50);
     const typed = oneLine().replaceAll("\0", "");
-    for (const args of [
+    const repeating = [
       ["sessions", "show", typed],
       [typed],
       ["--resume", typed, "-z", "x"],
       ["-p", typed],
       ["safety", "check", typed],
-    ])
-      assertNeutral(await onTerminal(args, home), 0);
+    ];
+    for (const args of sampleOf(repeating, 3, "errors")) assertNeutral(await onTerminal(args, home), 0);
   });
 
   test("the screen draws none of them", { skip: tmuxMissing() }, async () => {

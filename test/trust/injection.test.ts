@@ -6,6 +6,7 @@ import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { judgeFindings, scanForThreats } from "../../src/safety/threats/scan.ts";
+import { sampleOf } from "../support/sample.ts";
 import { tellFigure } from "../support/trust-figures.ts";
 
 interface Row {
@@ -61,7 +62,7 @@ test("a sentence that is half of such an order, or says how a program behaves, i
 
 test("a row is found as well in the middle of a long document", () => {
   const filler = "The parser reads one line after another and keeps what it has seen. ".repeat(40);
-  const fallen = rows.filter(
+  const fallen = sampleOf(rows, 4, "rows in the middle").filter(
     ({ row, expect }) => expect === "found" && verdict(`${filler}\n\n${row}\n\n${filler}`) !== "blocked",
   );
   assert.deepEqual(
@@ -87,7 +88,7 @@ test("no real README, change log, licence or guide at hand is withheld", async (
       if (text !== null && !text.startsWith("\ufeff") && !texts.has(text)) texts.set(text, path);
     }
   assert.ok(texts.size >= 600, `only ${texts.size} texts`);
-  const alarms = [...texts].flatMap(([text, path]) => {
+  const alarms = sampleOf([...texts], 4, "documents").flatMap(([text, path]) => {
     const findings = scanForThreats(text, "context");
     if (SAYS_THE_WORDS.has(path)) return [];
     return judgeFindings(findings) === "blocked" ? [`${path}: ${findings.map(({ id }) => id).join(", ")}`] : [];

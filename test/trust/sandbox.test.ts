@@ -42,7 +42,7 @@ const all: readonly Row[] = text
   .split("\n")
   .map((line) => JSON.parse(line));
 // Each row is a sandbox and a repository of its own; `npm run trust` tries all of them.
-const rows = process.env.HERMES_TRUST_FIGURES ? all : sampleOf(all, 4, "ways out");
+const rows = sampleOf(all, 8, "ways out");
 
 const run = promisify(execFile);
 

@@ -3,6 +3,7 @@ import { stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import fc from "fast-check";
+import { fewer } from "../../../test/support/sample.ts";
 import { recordedLog } from "../../../test/support/session-store.ts";
 import { tempHome } from "../../../test/support/temp-home.ts";
 import type { AgentEvent, AgentEventBody } from "../../agent/events.ts";
@@ -695,6 +696,6 @@ test("over any chunks, pauses and limits nothing of an answer is lost or doubled
       );
       assert.equal(sleeping(), 0, "nothing runs on");
     }),
-    { numRuns: 60 },
+    { numRuns: fewer(60, 3) },
   );
 });

@@ -9,6 +9,7 @@ import {
   repeated,
   TABLE,
 } from "../../../test/fixtures/threat-examples.ts";
+import { sampleOf } from "../../../test/support/sample.ts";
 import { THREAT_PATTERNS } from "./patterns.ts";
 import { judgeFindings, scanForThreats, type ThreatScope } from "./scan.ts";
 
@@ -185,12 +186,14 @@ test("every pattern has its near miss", () => {
 // In time of this thread, not of the clock: other programs do not count. The least of several rounds, because the collector does.
 test("eight times as much near miss of any pattern takes nowhere near its square in time", () => {
   const cost = (text: string) => {
-    const rounds = Array.from({ length: 3 }, () => {
-      const start = process.threadCpuUsage();
-      scanForThreats(text, "strict");
-      return process.threadCpuUsage(start).user / 1000;
-    });
-    return Math.min(...rounds);
+    const start = process.threadCpuUsage();
+    scanForThreats(text, "strict");
+    return process.threadCpuUsage(start).user / 1000;
+  };
+  const least = (text: string, enough: number) => {
+    let ms = Infinity;
+    for (let round = 0; round < 3 && ms >= enough; round++) ms = Math.min(ms, cost(text));
+    return ms;
   };
   const texts = [
     ...THREAT_PATTERNS.map(({ id }) => [id, (chars: number) => nearMiss(id, chars)] as const),
@@ -198,9 +201,11 @@ test("eight times as much near miss of any pattern takes nowhere near its square
       ([piece, besides]) => [piece, (chars: number) => repeated(piece, besides, chars)] as const,
     ),
   ];
-  for (const [what, text] of texts) {
-    const [short, long] = [cost(text(1 << 13)), cost(text(1 << 16))];
-    assert.ok(long < 24 * short + 40, `${what}: ${short.toFixed(1)} ms, then ${long.toFixed(1)} ms`);
+  for (const [what, text] of sampleOf(texts, 2, "near misses")) {
+    const short = least(text(1 << 13), 0);
+    const most = 24 * short + 40;
+    const long = least(text(1 << 16), most);
+    assert.ok(long < most, `${what}: ${short.toFixed(1)} ms, then ${long.toFixed(1)} ms`);
   }
 });
 
@@ -210,7 +215,7 @@ test("near misses of a mebibyte take time in proportion to their length", () => 
   // The tail completes no pattern; it only keeps the cheap look at single words from ending the search.
   const fill = (unit: string) =>
     `${unit.repeat(Math.ceil(MIB / unit.length)).slice(0, MIB)}\n; instructions; limits; -->`;
-  for (const text of [
+  const texts = [
     `ignore ${"filler ".repeat(150_000)}`,
     fill("ignore all "),
     fill("ignore   previous   "),
@@ -230,7 +235,8 @@ test("near misses of a mebibyte take time in proportion to their length", () => 
     fill("а_ж`*"),
     fill("<b "),
     fill("____"),
-  ]) {
+  ];
+  for (const text of sampleOf(texts, 3, "mebibytes")) {
     const start = process.cpuUsage();
     scanForThreats(text, "strict");
     const ms = process.cpuUsage(start).user / 1000;

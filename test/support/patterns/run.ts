@@ -20,7 +20,7 @@ interface Finding {
 }
 
 const { found, built } = await collectPatterns();
-const findings = sampleOf(found, 10, "expressions").flatMap((pattern) => findingIn(pattern) ?? []);
+const findings = sampleOf(found, 20, "expressions").flatMap((pattern) => findingIn(pattern) ?? []);
 console.log(JSON.stringify({ expressions: found.length, findings, built }));
 process.exit(0); // modules may have opened something
 
