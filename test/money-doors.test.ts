@@ -166,7 +166,7 @@ const DOORS: Readonly<Record<Exclude<Task, "curator" | "skills_hub">, Door>> = {
       const page = createServer((_request, response) => {
         response.setHeader("content-type", "text/html");
         response.end(
-          `<title>T</title><article>${"<p>The heron leaves at noon, every day.</p>".repeat(20_000)}</article>`,
+          `<title>T</title><article>${"<p>The heron leaves at noon, every day.</p>".repeat(1000)}</article>`,
         );
       });
       await new Promise<void>((resolve) => page.listen(0, "127.0.0.1", resolve));

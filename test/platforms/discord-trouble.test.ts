@@ -6,6 +6,7 @@ import { typed, until } from "../support/gateway-rig.ts";
 import { Garden } from "../support/platforms/discord-garden.ts";
 import type { DiscordFault } from "../support/platforms/discord-wire.ts";
 import type { DiscordChannel } from "../support/platforms/discord-world.ts";
+import { oneOf } from "../support/sample.ts";
 
 const SEND = "POST /channels/{channel_id}/messages";
 
@@ -28,16 +29,19 @@ describe("a bot on Discord, in trouble", () => {
 
   const count = (text: string) => garden.answers(chat).filter((one) => one === text).length;
 
-  const faults: readonly (readonly [string, Omit<DiscordFault, "route">])[] = [
-    ["a rate limit delays a message", { kind: "rate_limited", retryAfter: 0.7 }],
+  type Fault = readonly [string, Omit<DiscordFault, "route">];
+  const limited: Fault = ["a rate limit delays a message", { kind: "rate_limited", retryAfter: 0.7 }];
+  const notTaken: readonly Fault[] = [
     ["a 502 before the message is taken", { kind: "status", status: 502, times: 2 }],
-    ["a 503 behind which the message was taken", { kind: "status", status: 503, accepted: true }],
     ["a connection that breaks before the message is taken", { kind: "reset" }],
-    ["a connection that breaks behind a message that was taken", { kind: "reset", accepted: true }],
     ["silence", { kind: "hang" }],
+  ];
+  const taken: readonly Fault[] = [
+    ["a 503 behind which the message was taken", { kind: "status", status: 503, accepted: true }],
+    ["a connection that breaks behind a message that was taken", { kind: "reset", accepted: true }],
     ["silence behind a message that was taken", { kind: "hang", accepted: true }],
   ];
-  for (const [what, fault] of faults)
+  for (const [what, fault] of [limited, ...oneOf(notTaken, "discord, not taken"), ...oneOf(taken, "discord, taken")])
     test(`${what}: it arrives, and once`, async () => {
       const { discord, alice } = garden;
       const text = `through ${what}`;

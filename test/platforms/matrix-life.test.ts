@@ -5,6 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { answerTurns, gatewayHome, ModelServer, startGateway, typed, until } from "../support/gateway-rig.ts";
 import { ANN, asked, BOB, bodies, EVE, echo, held, mention, world } from "../support/platforms/matrix-rig.ts";
 import { MatrixServer } from "../support/platforms/matrix-server.ts";
+import { oneOf } from "../support/sample.ts";
 
 const { BOT } = MatrixServer;
 
@@ -98,10 +99,11 @@ test("hermes send reaches a room, a thread and a person without a gateway", asyn
   assert.match(lost.stdout + lost.stderr, /M_FORBIDDEN/);
 });
 
-for (const [what, env] of [
+const REFUSED = [
   ["token", { MATRIX_ACCESS_TOKEN: "wrong" }],
   ["password", { MATRIX_USER_ID: "hermes", MATRIX_PASSWORD: "wrong" }],
-] as const)
+] as const;
+for (const [what, env] of oneOf(REFUSED, "matrix logins"))
   test(`a ${what} that is not accepted turns the platform off with a line that says what to do`, async () => {
     const model = await ModelServer.start();
     const server = await MatrixServer.start();
