@@ -6,6 +6,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { RecordedRequest } from "../support/model-server/script.ts";
 import { ModelServer } from "../support/model-server/server.ts";
 import { runHermes, startHermes } from "../support/run-hermes.ts";
+import { oneOf } from "../support/sample.ts";
 import { modelConfig, type TempHome, tempHome } from "../support/temp-home.ts";
 
 const promptOf = (request: RecordedRequest): string =>
@@ -188,7 +189,7 @@ describe("hermes batch", () => {
     await using at = await place(["a"]);
     await mkdir(join(at.project, "empty"), { recursive: true });
     await writeFile(join(at.project, "bad.jsonl"), "nonsense\n{}\n");
-    for (const [words, code, pattern] of [
+    const unusable = [
       [["batch"], 2, /--dataset_file is missing/],
       [["batch", "--dataset_file", "prompts.jsonl"], 2, /--run_name/],
       [["batch", "--dataset_file", "prompts.jsonl", "--run_name", "../x"], 2, /--run_name/],
@@ -196,7 +197,13 @@ describe("hermes batch", () => {
       [["batch", "--dataset_file", "bad.jsonl", "--run_name", "b"], 1, /2 lines .*skipped\.\n.*contains no prompts/],
       [args("--distribution", "none"), 1, /no distribution "none".*default/],
       [args("--num_workers", "0"), 2, /whole number/],
-    ] as const) {
+    ] as const;
+    // Of each kind one: a word that is missing or wrong, a file, a value of an option.
+    for (const [words, code, pattern] of [
+      ...oneOf(unusable.slice(0, 3), "wrong words of a batch"),
+      ...oneOf(unusable.slice(3, 5), "a wrong file of a batch"),
+      ...oneOf(unusable.slice(5), "a wrong value of a batch"),
+    ]) {
       const result = await runHermes(words, { home: at });
       assert.equal(result.code, code, `${words.join(" ")}: ${result.stderr}`);
       assert.match(result.stderr, pattern);

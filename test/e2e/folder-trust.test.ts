@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import { ModelServer } from "../support/model-server/server.ts";
 import { runHermes } from "../support/run-hermes.ts";
+import { oneOf } from "../support/sample.ts";
 import { modelConfig, type TempHome, tempHome } from "../support/temp-home.ts";
 import { TerminalScreen, tmuxMissing } from "../support/terminal-screen.ts";
 
@@ -25,7 +26,8 @@ describe("a folder that is new to Hermes", { skip: tmuxMissing() }, () => {
     ["l", true],
     ["", true],
   ];
-  for (const [key, lookOnly] of answers) {
+  const [trusted, ...lookOnlys] = answers;
+  for (const [key, lookOnly] of [...(trusted ? [trusted] : []), ...oneOf(lookOnlys, "an answer for looking only")]) {
     test(`is asked about before the screen opens; ${key === "" ? "Enter" : key} is kept and not asked again`, async () => {
       await using home = await strangeFolder();
       await using screen = await TerminalScreen.start([], { home });
@@ -105,7 +107,7 @@ test("hermes trust add, list and remove; wide folders and missing ones are refus
   const again = await trust("remove");
   assert.equal(again.code, 1);
   assert.match(again.stderr, /^hermes: No decision on record for/);
-  for (const wide of ["/", home.osHome, "/tmp"]) {
+  for (const wide of oneOf(["/", home.osHome, "/tmp"], "a folder that is too wide")) {
     const refused = await trust("add", wide);
     assert.equal(refused.code, 1);
     assert.match(refused.stderr, /^hermes: .* is too broad to be trusted as a whole/);
@@ -147,7 +149,7 @@ test("plugins of a folder run in a trusted one only, although they are switched 
   await runHermes(["-z", "hello"], { home });
   assert.equal(await ran(), false);
   const why = /spy.*project is not trusted; hermes trust add .*project/;
-  for (const args of [["plugins", "list"], ["plugins", "enable", "spy"], ["doctor"]]) {
+  for (const args of oneOf([["plugins", "list"], ["plugins", "enable", "spy"], ["doctor"]], "who says why it is off")) {
     const { stdout, stderr } = await runHermes(args, { home });
     assert.match(stdout + stderr, why, args.join(" "));
     assert.doesNotMatch(stdout + stderr, /not installed|No plugins/);

@@ -8,6 +8,7 @@ import { missingBubblewrap } from "../support/engines/bubblewrap.ts";
 import { withEngine } from "../support/engines/require.ts";
 import { ModelServer } from "../support/model-server/server.ts";
 import { runHermes } from "../support/run-hermes.ts";
+import { oneOf } from "../support/sample.ts";
 import { talk } from "../support/talk.ts";
 import { modelConfig, type TempHome, tempHome } from "../support/temp-home.ts";
 
@@ -45,13 +46,19 @@ test("in smart mode a refusal is final, and anything unclear is a question to th
 
 test("everything behind hermes safety check is the command, options and all", async () => {
   await using home = await tempHome({ "config.yaml": "" });
-  for (const [words, code, told] of [
+  const allowed = [
     [["ls", "-la"], 0, /^allow .*: ls -la\n$/],
     [["mkdir", "-p", "--json", "a b"], 0, /: mkdir -p --json 'a b'\n$/],
-    [["git", "push", "--force"], 2, /^ask .*: git push --force\n$/],
     [["--json", "ls", "--help"], 0, /^\{"command":"ls --help"/],
+  ] as const;
+  const unread = [
     [['echo "x'], 2, /^$/],
     [[""], 2, /^$/],
+  ] as const;
+  for (const [words, code, told] of [
+    ...oneOf(allowed, "a checked command that is allowed"),
+    [["git", "push", "--force"], 2, /^ask .*: git push --force\n$/],
+    ...oneOf(unread, "a command that cannot be checked"),
   ] as const) {
     const { code: ended, stdout, stderr } = await runHermes(["safety", "check", ...words], { home });
     assert.equal(ended, code, words.join(" "));
@@ -184,7 +191,12 @@ describe("unattended, through -z, a command", () => {
     server = await ModelServer.start();
   });
   after(() => server.close());
-  for (const [what, config, flags, command, said] of policies) {
+  // Of each end that a command comes to, one policy: it runs, it is refused, it cannot be read.
+  const runs = policies.filter(([what]) => what.startsWith("runs"));
+  const unreadable = policies.filter(([, , , command]) => command === LONG);
+  const refused = policies.filter((policy) => !runs.includes(policy) && !unreadable.includes(policy));
+  const drawn = [...oneOf(refused, "why it is refused"), ...oneOf(runs, "why it runs"), ...unreadable];
+  for (const [what, config, flags, command, said] of drawn) {
     test(what, async () => {
       await using home = await tempHome({ "config.yaml": `${modelConfig(server)}${config}\n` });
       server.clear();

@@ -5,6 +5,7 @@ import { after, before, beforeEach, describe, test } from "node:test";
 import type { RecordedRequest, Reply } from "../support/model-server/script.ts";
 import { ModelServer } from "../support/model-server/server.ts";
 import { runHermes, startHermes } from "../support/run-hermes.ts";
+import { oneOf } from "../support/sample.ts";
 import { skillText } from "../support/skills-home.ts";
 import { modelConfig, type TempHome, tempHome } from "../support/temp-home.ts";
 import { TerminalScreen, tmuxMissing } from "../support/terminal-screen.ts";
@@ -40,7 +41,8 @@ describe("learning", () => {
   const ask = (home: TempHome, text: string, ...args: string[]) => runHermes(["chat", "-q", text, ...args], { home });
   const promptOf = (request: RecordedRequest) => String(request.body.messages[0].content);
 
-  for (const mode of ["chat_completions", "codex_responses", "anthropic_messages"] as const) {
+  const MODES = ["chat_completions", "codex_responses", "anthropic_messages"] as const;
+  for (const mode of oneOf(MODES, "a wire for a review")) {
     test(`on ${mode} a review repeats the conversation byte for byte: over 95 % of it is read from the cache`, async () => {
       await using home = await tempHome({ "config.yaml": modelConfig(server, mode) + learning(1, 3) });
       const flow: Reply[] = [

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { ModelServer } from "../support/model-server/server.ts";
 import { runHermes } from "../support/run-hermes.ts";
+import { oneOf } from "../support/sample.ts";
 import { modelConfig, type TempHome, tempHome } from "../support/temp-home.ts";
 
 const FENCE =
@@ -93,7 +94,9 @@ describe("an external memory", () => {
     "is not available": `export default () => ({ name: "odd", isAvailable: () => false, initialize() {} });`,
     "is no module": "this is not JavaScript",
   };
-  for (const [how, code] of Object.entries(BROKEN)) {
+  const [throwing, ...unusable] = Object.entries(BROKEN);
+  // One that is taken and fails, and one that is not taken at all.
+  for (const [how, code] of [...(throwing ? [throwing] : []), ...oneOf(unusable, "a provider that is not used")]) {
     test(`a provider that ${how} takes no turn down`, async () => {
       await using home = await tempHome({
         "config.yaml": `${modelConfig(server)}memory:\n  provider: odd\n`,

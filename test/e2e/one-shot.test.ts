@@ -11,6 +11,7 @@ import { openAgent } from "../../src/agent/open.ts";
 import { ModelServer } from "../support/model-server/server.ts";
 import { openRequest } from "../support/open-request.ts";
 import { environmentFor, launcher, runHermes } from "../support/run-hermes.ts";
+import { oneOf } from "../support/sample.ts";
 import { modelConfig, tempHome } from "../support/temp-home.ts";
 
 describe("hermes -z", () => {
@@ -21,7 +22,8 @@ describe("hermes -z", () => {
   beforeEach(() => void server.clear());
   after(() => server.close());
 
-  for (const mode of ["chat_completions", "codex_responses", "anthropic_messages"] as const) {
+  const MODES = ["chat_completions", "codex_responses", "anthropic_messages"] as const;
+  for (const mode of oneOf(MODES, "a wire for an answer alone"))
     test(`prints the answer and nothing else over ${mode}`, async () => {
       await using home = await tempHome({ "config.yaml": modelConfig(server, mode) });
       server.script({ text: "**four**, of course" });
@@ -29,6 +31,7 @@ describe("hermes -z", () => {
       assert.deepEqual(result, { code: 0, signal: null, stdout: "**four**, of course\n", stderr: "" });
     });
 
+  for (const mode of MODES) {
     test(`runs a tool and answers with its result over ${mode}`, async () => {
       await using home = await tempHome({ "config.yaml": modelConfig(server, mode) });
       await writeFile(join(home.project, "note.txt"), "the secret word is heron\n");
@@ -45,11 +48,12 @@ describe("hermes -z", () => {
     await using home = await tempHome({ "config.yaml": modelConfig(server) });
     const names = () => server.last.body.tools.map((tool: { function: { name: string } }) => tool.function.name);
     server.otherwise({ text: "ok" });
-    for (const args of [
+    const doors = [
       ["-z", "hello"],
       ["chat", "-q", "hello"],
       ["chat", "-Q", "-q", "hello"],
-    ]) {
+    ];
+    for (const args of oneOf(doors, "a door where nobody can be asked")) {
       await runHermes(args, { home });
       assert.ok(names().includes("terminal") && !names().includes("clarify"), args.join(" "));
     }
@@ -96,10 +100,13 @@ describe("hermes -z", () => {
     const withheld = /AGENTS\.md was not loaded.*line 2: prompt_injection/;
     const unread = /agent\.max_turns/;
     assert.deepEqual(await run("-z", "hello"), { code: 0, signal: null, stdout: "hi\n", stderr: "" });
-    for (const args of [
-      ["-z", "hello"],
-      ["chat", "-q", "hello"],
-    ]) {
+    for (const args of oneOf(
+      [
+        ["-z", "hello"],
+        ["chat", "-q", "hello"],
+      ],
+      "a door that tells in JSON",
+    )) {
       const { stdout, stderr } = await run(...args, "--json");
       const { warnings } = JSON.parse(stdout);
       assert.equal(warnings.length, 2, stdout);
@@ -107,7 +114,7 @@ describe("hermes -z", () => {
       assert.match(warnings[1], withheld);
       assert.doesNotMatch(stderr, withheld, "told once");
     }
-    for (const quiet of [["-Q"], []]) {
+    for (const quiet of oneOf([["-Q"], []], "a door that tells on stderr")) {
       const { stdout, stderr } = await run("chat", "-q", "hello", ...quiet);
       assert.equal(stdout, "hi\n");
       assert.equal(stderr.split("\n").filter((line) => withheld.test(line) && line.startsWith("⚠ ")).length, 1, stderr);
@@ -149,10 +156,13 @@ describe("hermes -z", () => {
 
   test("an empty prompt is refused and nothing is sent, by -z and by -q alike", async () => {
     await using home = await tempHome({ "config.yaml": modelConfig(server) });
-    for (const args of [
-      ["-z", " "],
-      ["chat", "-q", ""],
-    ]) {
+    for (const args of oneOf(
+      [
+        ["-z", " "],
+        ["chat", "-q", ""],
+      ],
+      "a door for an empty prompt",
+    )) {
       const { code, stderr } = await runHermes(args, { home });
       assert.deepEqual([code, stderr], [1, "hermes: the prompt is empty.\n"]);
     }
@@ -226,7 +236,8 @@ describe("hermes -z", () => {
       [["-p", "nobody", "-z", "x"], /^hermes: Profile 'nobody' does not exist/],
       [["-z", "x", "--image", "gone.png"], /^hermes: cannot read the image .*gone\.png: there is no such file\.\n/],
     ] as const;
-    for (const [args, expected] of cases) {
+    // Two of them, one from each half: wrong words of a group of commands, and the rest.
+    for (const [args, expected] of [...oneOf(cases.slice(0, 4), "a group"), ...oneOf(cases.slice(4), "the rest")]) {
       const { stderr, code } = await runHermes(args, { home });
       assert.match(stderr, expected);
       assert.notEqual(code, 0);
@@ -237,10 +248,13 @@ describe("hermes -z", () => {
     await using home = await tempHome({ "config.yaml": modelConfig(server) });
     server.script({ text: "an answer" });
     await using full = await open("/dev/full", "w");
-    for (const args of [
-      ["-z", "hello"],
-      ["sessions", "list"],
-    ]) {
+    for (const args of oneOf(
+      [
+        ["-z", "hello"],
+        ["sessions", "list"],
+      ],
+      "who prints onto a full disk",
+    )) {
       const child = spawn(process.execPath, [launcher, ...args], {
         ...{ cwd: home.project, env: environmentFor({ home }) },
         stdio: ["ignore", full.fd, "pipe"],
@@ -276,7 +290,7 @@ describe("hermes -z", () => {
       /credit/i,
     ],
   ];
-  for (const [name, fault, pattern] of failures) {
+  for (const [name, fault, pattern] of oneOf(failures, "a refusal of the server")) {
     test(`${name} ends with one clear line and exit code 1`, async () => {
       await using home = await tempHome({ "config.yaml": modelConfig(server) });
       server.script(fault);
@@ -295,7 +309,8 @@ describe("hermes -z", () => {
       const { code, stderr } = await runHermes(["-z", "hi", "--provider", provider, ...more], { home, env: vars });
       return { code, stderr };
     };
-    for (const [provider, vars] of [["openai"], ["openai", env], ["nosuch"], ["custom"]] as const) {
+    const providers = [["openai"], ["openai", env], ["nosuch"], ["custom"]] as const;
+    for (const [provider, vars] of oneOf(providers, "a provider without any model")) {
       const { code, stderr } = await ask(provider, vars);
       assert.equal(code, 2, stderr);
       assert.match(stderr, /^hermes: .*-m MODEL.*\n$/);
@@ -308,10 +323,11 @@ describe("hermes -z", () => {
 
   test("a model without a provider is an error that says so; the demo answers only for itself", async () => {
     await using home = await tempHome();
-    for (const args of [
+    const doors = [
       ["-z", "hi", "-m", "gpt-5"],
       ["chat", "-Q", "-q", "hi", "-m", "gpt-5"],
-    ]) {
+    ];
+    for (const args of oneOf(doors, "a door for a model without a provider")) {
       const { code, stdout, stderr } = await runHermes(args, { home });
       assert.deepEqual([code, stdout], [1, ""]);
       assert.match(

@@ -8,6 +8,7 @@ import { promisify } from "node:util";
 import { tinyServer } from "../support/mcp/hub-rig.ts";
 import { ModelServer } from "../support/model-server/server.ts";
 import { type RunResult, runHermes } from "../support/run-hermes.ts";
+import { oneOf } from "../support/sample.ts";
 import { modelConfig, type TempHome, tempHome } from "../support/temp-home.ts";
 import { TerminalScreen, tmuxMissing } from "../support/terminal-screen.ts";
 
@@ -169,11 +170,12 @@ describe("plugins", () => {
       }),
       "node_modules/@me/both/lib/main.mjs": telltale(register),
     };
-    for (const [config, files] of [
+    const ways = [
       [enabled("t_both") + settings, plugin("t_both", register)],
       [settings, plugin("t_both", register, declared)],
       [settings, packaged],
-    ] as const) {
+    ] as const;
+    for (const [config, files] of oneOf(ways, "how a memory and an engine come")) {
       await using home = await homeWith(config, files);
       server.clear();
       server.script({ text: "Ada" });

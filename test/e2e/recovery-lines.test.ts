@@ -8,6 +8,7 @@ import { imageSize } from "../../src/llm/pictures/fit.ts";
 import type { RecordedRequest, Step } from "../support/model-server/script.ts";
 import { ModelServer } from "../support/model-server/server.ts";
 import { runHermes } from "../support/run-hermes.ts";
+import { oneOf } from "../support/sample.ts";
 import { modelConfig, tempHome } from "../support/temp-home.ts";
 import { TerminalScreen, tmuxMissing } from "../support/terminal-screen.ts";
 
@@ -91,7 +92,16 @@ describe("recovery", () => {
   beforeEach(() => void [server.clear(), other.clear()]);
   after(() => Promise.all([server.close(), other.close()]));
 
-  for (const { what, steps, line, config, picture } of CASES) {
+  // Of each way to recover one: the same request again, another model, another request.
+  const stoodIn = CASES.filter(({ config }) => config !== undefined);
+  const changed = CASES.filter(({ line, config }) => line.source.startsWith("^⚠") && config === undefined);
+  const repeated = CASES.filter((one) => !stoodIn.includes(one) && !changed.includes(one));
+  const drawn = [
+    ...oneOf(repeated, "a request again"),
+    ...oneOf(stoodIn, "another model"),
+    ...oneOf(changed, "another request"),
+  ];
+  for (const { what, steps, line, config, picture } of drawn) {
     test(`${what} is one line beside the answer`, async () => {
       await using home = await tempHome({ "config.yaml": modelConfig(server) + (config?.(server, other) ?? "") });
       await writeFile(join(home.project, "dot.png"), Buffer.from(PIXEL, "base64"));

@@ -5,6 +5,7 @@ import { after, before, beforeEach, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ModelServer } from "../support/model-server/server.ts";
 import { runHermes, startHermes } from "../support/run-hermes.ts";
+import { oneOf } from "../support/sample.ts";
 import { modelConfig, tempHome } from "../support/temp-home.ts";
 import { validateChat } from "../support/wire-validators.ts";
 
@@ -42,7 +43,8 @@ describe("a conversation", () => {
     const first = JSON.parse((await runHermes(["-z", "one", "--json"], { home })).stdout);
     const renamed = await runHermes(["sessions", "rename", first.session_id, "my", "great", "plan"], { home });
     assert.equal(renamed.code, 0, renamed.stderr);
-    for (const name of [[first.session_id], [first.session_id.slice(0, 17)], ["my", "great", "plan"]]) {
+    const names = [[first.session_id], [first.session_id.slice(0, 17)], ["my", "great", "plan"]];
+    for (const name of oneOf(names, "a name of a conversation")) {
       const { code, stderr, stdout } = await runHermes(["-r", ...name, "--json", "-z", "more"], { home });
       assert.equal(code, 0, stderr);
       assert.equal(JSON.parse(stdout).session_id, first.session_id);

@@ -1,5 +1,6 @@
 // Everyday work in a sandbox, through the program, in a home as it is made: what people do all day must not need a yes.
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { access, mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -8,6 +9,7 @@ import { missingBubblewrap } from "../support/engines/bubblewrap.ts";
 import { withEngine } from "../support/engines/require.ts";
 import { ModelServer } from "../support/model-server/server.ts";
 import { runHermes } from "../support/run-hermes.ts";
+import { oneOf, whole } from "../support/sample.ts";
 import { talk } from "../support/talk.ts";
 import { modelConfig, type TempHome, tempHome } from "../support/temp-home.ts";
 
@@ -48,6 +50,12 @@ with zipfile.ZipFile("hello_w-1.0-py3-none-any.whl", "w") as z:
     z.writestr("hello_w-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\\nGenerator: hand\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
     z.writestr("hello_w-1.0.dist-info/RECORD", "")
 `;
+
+/** A folder with packages of its own, and its pip. Unpacking a pip takes three seconds; where there is one already it installs as well. */
+const PIP =
+  whole || spawnSync("python3", ["-c", "import pip"]).status !== 0
+    ? "python3 -m venv .venv && .venv/bin/pip"
+    : "python3 -m venv --without-pip --system-site-packages .venv && .venv/bin/python -m pip";
 
 const BROKEN = '#!/bin/sh\necho "bwrap: setting up uid map: Permission denied" >&2; exit 1\n';
 
@@ -93,7 +101,7 @@ await withEngine("bubblewrap", missingBubblewrap, () => {
       command("npm install ./dep --offline --no-audit --no-fund --loglevel=error && node use.js"),
       command("node --test a.test.js | grep -c '^# pass 1\\|ℹ pass 1'"),
       command(
-        "python3 wheel.py && python3 -m venv .venv && .venv/bin/pip install -q --disable-pip-version-check --no-index ./*.whl && .venv/bin/python use.py",
+        `python3 wheel.py && ${PIP} install -q --disable-pip-version-check --no-index ./*.whl && .venv/bin/python use.py`,
         { timeout: 180 },
       ),
       command("python3 -m http.server 8123 --bind 127.0.0.1 --directory dep", { background: true }),
@@ -217,7 +225,13 @@ await withEngine("bubblewrap", missingBubblewrap, () => {
   for (const [what, config, status, doctor] of homes)
     test(`status and doctor say where commands run in ${what}`, async (t) => {
       const { home } = await begin(t, config);
-      assert.match((await runHermes(["status"], { home })).stdout, status);
-      assert.match((await runHermes(["doctor"], { home })).stdout, doctor);
+      for (const [door, said] of oneOf(
+        [
+          ["status", status],
+          ["doctor", doctor],
+        ] as const,
+        what,
+      ))
+        assert.match((await runHermes([door], { home })).stdout, said);
     });
 });
