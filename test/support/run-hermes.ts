@@ -20,7 +20,7 @@ const startedHome = process.env.HERMES_TEST_STARTED;
 const LEFT = ["skills", join("cache", "python-probe.json")];
 
 /** A home with settings has been started before; one without is left to its first start. */
-function seedStarted({ dir }: TempHome): void {
+export function seedStarted({ dir }: TempHome): void {
   if (!startedHome || !existsSync(join(dir, "config.yaml")) || existsSync(join(dir, "skills"))) return;
   mkdirSync(join(dir, "cache"), { recursive: true, mode: 0o700 });
   for (const name of LEFT.filter((one) => existsSync(join(startedHome, one))))

@@ -5,7 +5,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { promisify } from "node:util";
-import { environmentFor, launcher, type RunOptions } from "./run-hermes.ts";
+import { environmentFor, launcher, type RunOptions, seedStarted } from "./run-hermes.ts";
 
 const run = promisify(execFile);
 const POLL_MS = 60;
@@ -43,6 +43,7 @@ export class TerminalScreen implements AsyncDisposable {
 
   static async start(args: readonly string[], options: ScreenOptions): Promise<TerminalScreen> {
     const { columns = 100, rows = 30, home } = options;
+    seedStarted(home);
     const socket = join(home.osHome, `tmux-${randomBytes(4).toString("hex")}`);
     const screen = new TerminalScreen(socket, home.osHome);
     const command = options.command ?? [process.execPath, launcher, ...args];
