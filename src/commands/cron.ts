@@ -120,7 +120,7 @@ function optionsOf(words: readonly string[]): {
       if (text) fields[text] = value;
       else if (list) fields[list] = value.split(",").map((one) => one.trim());
       else if (name === "repeat" && /^\d+$/.test(value)) fields.repeat = Number(value);
-      else if (name in BUDGET && /^\d*\.?\d*$/.test(value))
+      else if (name in BUDGET && /^(?:\d+(?:\.\d*)?|\.\d+)?$/.test(value))
         fields.budget = {
           ...(fields.budget as object | undefined),
           [BUDGET[name] ?? ""]: value === "" ? null : Number(value),
