@@ -105,6 +105,16 @@ export function kindNow(path: string): "directory" | "file" | "other" | null {
   }
 }
 
+/** The same of the path itself: a link is a link, wherever it leads. */
+export function ownKindNow(path: string): "directory" | "file" | "link" | null {
+  try {
+    const found = lstatSync(path, { throwIfNoEntry: false });
+    return !found ? null : found.isSymbolicLink() ? "link" : found.isDirectory() ? "directory" : "file";
+  } catch {
+    return null;
+  }
+}
+
 /** Throws for what is not there: without that, a path through a file could not be told from a missing one. */
 export const factsNow = (path: string) => statSync(path, { bigint: true });
 

@@ -1,7 +1,8 @@
 // What a sandboxed command sees of the user's home directory. Programs keep their keys in dot files, each under a name of its own, so no list
 // of those is ever complete: of the dot files only what toolchains need is shown, and every other one is not there.
-import { lstat, readdir, readlink, realpath } from "node:fs/promises";
+import { readdir, readlink } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
+import { ownKindNow, realPathNow } from "../home/looks.ts";
 import { isWithin } from "../kit/files.ts";
 import type { Mount } from "./protected-files.ts";
 
@@ -42,7 +43,7 @@ interface HomeView {
 }
 
 export async function viewOfHome({ userHome, path, needed }: HomeFacts): Promise<HomeView> {
-  const home = await realpath(userHome).catch(() => null);
+  const home = realPathNow(userHome);
   if (home === null || home === "/" || dirname(home) === home)
     return { home: null, mounts: [], links: [], hides: () => false };
   const names = await readdir(home).catch(() => []);
@@ -80,13 +81,12 @@ function toolchainOf(folder: string, home: string): string[] {
 }
 
 async function look(path: string) {
-  try {
-    const stats = await lstat(path);
-    if (stats.isSymbolicLink()) return { path, target: await readlink(path), isFile: true };
-    // A link on the way leads where the view decides for itself.
-    if ((await realpath(path)) !== path) return null;
-    return { path, target: null, isFile: !stats.isDirectory() };
-  } catch {
-    return null; // nothing there
+  const kind = ownKindNow(path);
+  if (kind === null) return null;
+  if (kind === "link") {
+    const target = await readlink(path).catch(() => null); // gone meanwhile
+    return target === null ? null : { path, target, isFile: true };
   }
+  // A link on the way leads where the view decides for itself.
+  return realPathNow(path) === path ? { path, target: null, isFile: kind === "file" } : null;
 }

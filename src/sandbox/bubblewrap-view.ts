@@ -2,8 +2,9 @@
 // bubblewrap-home.ts shows it, secrets behind empty mounts.
 
 import { createHash } from "node:crypto";
-import { lstat, mkdir, readdir, readFile, realpath, utimes } from "node:fs/promises";
+import { lstat, mkdir, readdir, readFile, utimes } from "node:fs/promises";
 import { dirname, join, sep } from "node:path";
+import { ownKindNow, realPathNow } from "../home/looks.ts";
 import { installRoot } from "../home/paths.ts";
 import { isWithin } from "../kit/files.ts";
 import { USER_PATHS } from "../safety/file-guard.ts";
@@ -75,7 +76,7 @@ export async function makeView(facts: ViewFacts): Promise<View> {
     ...userHome.mounts,
     ...(project ? [{ path: project, kind: "writable" } as const] : []),
     ...(protection?.mounts ?? []),
-    ...(await hiddenMounts(facts, userHome)),
+    ...hiddenMounts(facts, userHome),
     ...(workspace ? [{ path: workspace, kind: "writable" } as const] : []),
   ];
   // Parents before children; of two mounts at one path the later one counts.
@@ -111,7 +112,7 @@ export async function makeView(facts: ViewFacts): Promise<View> {
 export async function writableFolder(
   facts: Pick<ViewFacts, "cwd" | "userHome" | "hermesHome">,
 ): Promise<string | null> {
-  const home = await existing(facts.hermesHome.dir);
+  const home = existing(facts.hermesHome.dir);
   return (await writableProject(facts)) ?? (home && join(home.path, "workspace"));
 }
 
@@ -147,14 +148,14 @@ function mountArguments({ path, kind, source = path }: Mount, emptyFile: string)
   }
 }
 
-async function hiddenMounts(
+function hiddenMounts(
   { userHome, hermesHome: { dir, root }, privateHome, readable = [] }: ViewFacts,
   home: { hides(path: string): boolean },
-): Promise<Mount[]> {
-  const secrets = await Promise.all(SECRET_PLACES.map(({ path }) => existing(join(userHome, path))));
-  const homes = await Promise.all([root, dir].map(existing));
+): Mount[] {
+  const secrets = SECRET_PLACES.map(({ path }) => existing(join(userHome, path)));
+  const homes = [root, dir].map(existing);
   const inHome = [join(dir, "skills"), join(dir, "cache"), privateHome ?? "", ...readable];
-  const shown = await Promise.all(inHome.map(existing));
+  const shown = inHome.map(existing);
   return [
     // Where a link leads out of the home, or into a part of it that is shown.
     ...[...secrets.filter((found) => found !== null && !home.hides(found.path)), ...homes]
@@ -170,12 +171,12 @@ async function ownWorkspace(
   { hermesHome }: Pick<ViewFacts, "hermesHome">,
   { make }: { readonly make: boolean },
 ): Promise<string | null> {
-  const home = await existing(hermesHome.dir);
+  const home = existing(hermesHome.dir);
   if (!home) return null;
   const path = join(home.path, "workspace");
   // A home that cannot be written has none, and then nothing but the temp directory is writable.
   if (make) await mkdir(path, { mode: 0o700 }).catch(() => undefined);
-  const found = await existing(path);
+  const found = existing(path);
   return found?.isDirectory && found.path === path ? path : null;
 }
 
@@ -185,14 +186,14 @@ async function writableProject({
   userHome,
   hermesHome,
 }: Pick<ViewFacts, "cwd" | "userHome" | "hermesHome">): Promise<string | null> {
-  const start = await existing(cwd);
+  const start = existing(cwd);
   if (!start?.isDirectory) return null;
-  const home = (await existing(userHome))?.path ?? userHome;
-  const project = (await gitRoot(start.path, home)) ?? start.path;
+  const home = existing(userHome)?.path ?? userHome;
+  const project = gitRoot(start.path, home) ?? start.path;
   if (SYSTEM.test(project) || isWithin(home, project)) return null;
-  if (await isPlace(project, home)) return null;
+  if (isPlace(project, home)) return null;
   for (const dir of [hermesHome.dir, hermesHome.root]) {
-    const found = await existing(dir);
+    const found = existing(dir);
     if (!found || !isWithin(project, found.path)) continue;
     if (!WORK_IN_HOME.test(`${project.slice(found.path.length + 1)}/`)) return null;
   }
@@ -200,9 +201,9 @@ async function writableProject({
 }
 
 /** A folder of the home directory that holds keys or what starts later by itself, or lies in one: `~/.config`, `~/.config/nvim`, `~/bin`. */
-async function isPlace(project: string, home: string): Promise<boolean> {
+function isPlace(project: string, home: string): boolean {
   const places = [...USER_PATHS, ...OWN_PROGRAMS.map((path) => ({ path, type: "directory" as const }))];
-  const real = await Promise.all(places.map(({ path }) => existing(join(home, path))));
+  const real = places.map(({ path }) => existing(join(home, path)));
   return places.some(({ path, type }, index) => {
     const at = join(home, path);
     const leads = real[index]?.path ?? at;
@@ -213,8 +214,8 @@ async function isPlace(project: string, home: string): Promise<boolean> {
 const OWN_PROGRAMS = ["bin", ".local/bin"];
 
 /** Not the home directory or one above it, which some keep under git too. */
-async function gitRoot(start: string, home: string): Promise<string | null> {
-  for (let at = start; !isWithin(home, at); at = dirname(at)) if (await existing(join(at, ".git"))) return at;
+function gitRoot(start: string, home: string): string | null {
+  for (let at = start; !isWithin(home, at); at = dirname(at)) if (existing(join(at, ".git"))) return at;
   return null;
 }
 
@@ -273,7 +274,7 @@ export async function coveredSockets(view: Pick<View, "hides" | "allowsWrite">, 
   const seen = [...new Set(paths.filter((path) => path !== undefined))].filter((path) => !OUT_OF_SIGHT.test(path));
   const covered = await Promise.all(
     seen.map(async (path) => {
-      const real = (await existing(path))?.path;
+      const real = existing(path)?.path;
       if (real === undefined || OUT_OF_SIGHT.test(real) || view.hides(real) || view.allowsWrite(real)) return [];
       const isSocket = await lstat(real).then(
         (found) => found.isSocket(),
@@ -287,15 +288,11 @@ export async function coveredSockets(view: Pick<View, "hides" | "allowsWrite">, 
 
 const OUT_OF_SIGHT = /^\/(?:run|tmp|dev|proc|sys)\//;
 
-/** Where a path really leads, if something is there. */
-async function existing(path: string): Promise<{ path: string; isDirectory: boolean } | null> {
-  if (path === "") return null;
-  try {
-    const real = await realpath(path);
-    return { path: real, isDirectory: (await lstat(real)).isDirectory() };
-  } catch {
-    return null; // nothing there, or nothing we may look at: the sandbox may not either
-  }
+/** Where a path really leads; null where nothing is, or nothing we may look at: the sandbox may not either. Most places are not there. */
+function existing(path: string): { path: string; isDirectory: boolean } | null {
+  if (path === "" || ownKindNow(path) === null) return null;
+  const real = realPathNow(path);
+  return real === null ? null : { path: real, isDirectory: ownKindNow(real) === "directory" };
 }
 
 const depth = (path: string) => path.split(sep).length;

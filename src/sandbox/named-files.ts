@@ -3,10 +3,10 @@
 
 import { readdir, readFile } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
+import { ownKindNow } from "../home/looks.ts";
 import { isDirectory, isWithin } from "../kit/files.ts";
 import { type GitSetting, namedFiles, readSettings } from "./git-settings.ts";
 import type { FoundRepository } from "./repository-walk.ts";
-import { kindOf } from "./set-aside.ts";
 
 const MAX_INCLUDES = 20;
 const HOOKS = (
@@ -34,7 +34,7 @@ export async function filesOfSettings(repositories: readonly FoundRepository[], 
       const file = expanded(word, top, userHome);
       // A word without a slash is a program of PATH, or no program at all.
       if (!word.includes("/")) continue;
-      const kind = await kindOf(file);
+      const kind = ownKindNow(file);
       if (kind === "link" || (kind === "file" && !(await isDirectory(file)))) files.add(file);
       else if (kind === null && /^\.{0,2}\/|^~\//.test(word)) files.add(file);
     }

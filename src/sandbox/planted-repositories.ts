@@ -4,10 +4,11 @@
 import { lstat, mkdir, readdir } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { pointerTarget } from "../home/git-pointer.ts";
+import { ownKindNow } from "../home/looks.ts";
 import { isWithin } from "../kit/files.ts";
 import { reduceSettings } from "./git-settings.ts";
 import { type FoundRepository, RepositoryWalk } from "./repository-walk.ts";
-import { HeldFolder, kindOf } from "./set-aside.ts";
+import { HeldFolder } from "./set-aside.ts";
 
 const MAX_SETTINGS = 1024 * 1024;
 const MAX_POINTER = 4096;
@@ -133,7 +134,7 @@ export class PlantedRepositories {
     const told: string[] = [];
     for (const name of TODO) {
       const at = join(path, name);
-      if ((await kindOf(at)) === null) continue;
+      if (ownKindNow(at) === null) continue;
       const before = this.#todo.get(at);
       const changed = await HeldFolder.within(root, dirname(at), async (folder) => {
         const text = await folder.read(basename(at), MAX_SETTINGS);
@@ -180,7 +181,7 @@ async function stateOf(path: string): Promise<{ readonly print: string; readonly
 }
 
 async function cleanSettings(root: string, path: string, name: string): Promise<boolean> {
-  const kind = await kindOf(join(path, name));
+  const kind = ownKindNow(join(path, name));
   if (kind === null) return false;
   return (
     (await HeldFolder.within(root, path, async (folder) => {
@@ -199,7 +200,7 @@ async function cleanSettings(root: string, path: string, name: string): Promise<
 
 /** The examples that git brings end in `.sample` and do not run. */
 async function cleanHooks(root: string, path: string): Promise<boolean> {
-  const kind = await kindOf(join(path, "hooks"));
+  const kind = ownKindNow(join(path, "hooks"));
   if (kind === null) return false;
   return (
     (await HeldFolder.within(root, path, async (folder) => {
@@ -214,7 +215,7 @@ async function cleanHooks(root: string, path: string): Promise<boolean> {
 
 /** A worktree's own folder leads to the repository two above it, and to nothing else. */
 async function cleanCommonDir(root: string, path: string): Promise<boolean> {
-  if ((await kindOf(join(path, "commondir"))) === null) return false;
+  if (ownKindNow(join(path, "commondir")) === null) return false;
   const isWorktree = basename(dirname(path)) === "worktrees";
   return (
     (await HeldFolder.within(root, path, async (folder) => {

@@ -1,15 +1,16 @@
 // What of a project may not be written from inside a sandbox because it runs later by itself: settings and hooks of its repositories, files
 // that a shell, an editor or Hermes executes on entering the folder, and start files of the user that lie in it.
 
-import { mkdir, readdir, readlink, realpath, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readlink, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { type LinkedWorktree, linkedWorktree } from "../home/git-pointer.ts";
+import { ownKindNow, realPathNow } from "../home/looks.ts";
 import { codeOf } from "../kit/errors.ts";
 import { isWithin } from "../kit/files.ts";
 import { PROJECT_PATHS, USER_PATHS } from "../safety/file-guard.ts";
 import { filesOfSettings } from "./named-files.ts";
 import { type FoundRepository, RepositoryWalk } from "./repository-walk.ts";
-import { HeldFolder, type KeptPlace, kindOf } from "./set-aside.ts";
+import { HeldFolder, type KeptPlace } from "./set-aside.ts";
 
 /** One place of the view. Of two at one path the later one counts; parents are mounted before children. */
 export interface Mount {
@@ -82,8 +83,8 @@ function kindAt(mounts: readonly Mount[], path: string): Mount["kind"] | undefin
 /** A file or folder, there or not, behind links or not, that commands must leave as it is. Outside of `roots` they cannot write anyway. */
 async function hold(path: string, roots: readonly string[]): Promise<Protection> {
   const inRoot = (at: string) => roots.find((root) => isWithin(at, root) && at !== root);
-  const kind = await kindOf(path);
-  const real = await realpath(path).catch(() => null);
+  const kind = ownKindNow(path);
+  const real = realPathNow(path);
   const ownRoot = inRoot(path);
   const mounts: Mount[] = [];
   const kept: KeptPlace[] = [];
@@ -93,23 +94,23 @@ async function hold(path: string, roots: readonly string[]): Promise<Protection>
     return { mounts, kept };
   }
   const missing = kind === "link" ? join(dirname(path), await readLink(path)) : path;
-  const at = await asFarAsThere(missing);
+  const at = asFarAsThere(missing);
   const root = inRoot(at);
   if (root !== undefined) kept.push({ path: at, root, link: null });
   return { mounts, kept };
 }
 
 /** A path whose beginning exists, links in that followed. */
-async function asFarAsThere(path: string): Promise<string> {
+function asFarAsThere(path: string): string {
   if (path === "/") return path;
-  const real = await realpath(path).catch(() => null);
-  return real ?? join(await asFarAsThere(dirname(path)), basename(path));
+  const real = realPathNow(path);
+  return real ?? join(asFarAsThere(dirname(path)), basename(path));
 }
 
 /** Files of the project's own that something runs, and places of the user's home that are links into the project. */
 async function protectPlaces(project: string, userHome: string): Promise<Protection> {
   const own = PROJECT_PATHS.map(({ path }) => path).filter((path) => path !== ".git" && !path.startsWith(".git/"));
-  const home = (await realpath(userHome).catch(() => null)) ?? userHome;
+  const home = realPathNow(userHome) ?? userHome;
   const linked = USER_PATHS.map(({ path }) => join(home, path)).filter((path) => !isWithin(path, project));
   const parts = await Promise.all([
     ...own.filter((path) => !path.includes("/")).map((path) => hold(join(project, path), [project])),
@@ -123,13 +124,13 @@ async function protectPlaces(project: string, userHome: string): Promise<Protect
 /** `.vscode/tasks.json`: the folder may come and go, what counts is the file. */
 async function protectInside(project: string, path: string): Promise<Protection> {
   const folder = join(project, dirname(path));
-  if ((await kindOf(folder)) !== null) return hold(join(project, path), [project]);
+  if (ownKindNow(folder) !== null) return hold(join(project, path), [project]);
   return { mounts: [], kept: [{ path: folder, root: project, link: null, inside: basename(path) }] };
 }
 
 async function protectPlugins(project: string): Promise<Protection> {
   const folder = join(project, ".hermes");
-  const kind = await kindOf(folder);
+  const kind = ownKindNow(folder);
   if (kind === null) return { mounts: [], kept: [{ path: folder, root: project, link: null, inside: "plugins" }] };
   if (kind === "link") return hold(folder, [project]);
   if (kind !== "directory") return NOTHING;
@@ -142,7 +143,7 @@ async function protectPlugins(project: string): Promise<Protection> {
 
 async function protectRepository(project: string, worktree: LinkedWorktree | null): Promise<Protection> {
   const path = join(project, ".git");
-  const kind = await kindOf(path);
+  const kind = ownKindNow(path);
   if (kind === "directory") return protectGitDirectory(path, project);
   if (kind === "link") return protectLink(path, project);
   if (kind !== "file") return NOTHING;
@@ -153,7 +154,7 @@ async function protectRepository(project: string, worktree: LinkedWorktree | nul
   // A broken one is read-only as it is.
   if (common.mounts.length === 1) return { mounts: [pointer, ...common.mounts], kept: [] };
   const settings = join(own, "config.worktree");
-  const hasSettings = (await kindOf(settings)) === "file";
+  const hasSettings = ownKindNow(settings) === "file";
   return {
     mounts: [
       pointer,
@@ -189,8 +190,8 @@ async function protectNested(project: string, found: readonly FoundRepository[])
 /** A link cannot be mounted over; it is put back when it was exchanged. */
 async function protectLink(path: string, project: string): Promise<Protection> {
   const link: KeptPlace = { path, root: project, link: await readLink(path) };
-  const real = await realpath(path).catch(() => null);
-  if (real === null || !isWithin(real, project) || (await kindOf(real)) !== "directory")
+  const real = realPathNow(path);
+  if (real === null || !isWithin(real, project) || ownKindNow(real) !== "directory")
     return { mounts: [], kept: [link] };
   const target = await protectGitDirectory(real, project);
   return { mounts: target.mounts, kept: [link, ...target.kept] };
@@ -201,11 +202,15 @@ const NOTHING: Protection = { mounts: [], kept: [] };
 async function protectGitDirectory(directory: string, root: string): Promise<Protection> {
   const at = (name: string) => join(directory, name);
   // git never makes one here: it was left by a command of a sandbox that was killed.
-  if (basename(directory) === ".git" && (await kindOf(at("commondir"))) !== null)
+  if (basename(directory) === ".git" && ownKindNow(at("commondir")) !== null)
     await HeldFolder.within(root, directory, (folder) => folder.setAside("commondir"));
-  const [config, worktreeConfig, hooks, info, commondir] = await Promise.all(
-    ["config", "config.worktree", "hooks", "info", "commondir"].map((name) => kindOf(at(name))),
-  );
+  const [config, worktreeConfig, hooks, info, commondir] = [
+    "config",
+    "config.worktree",
+    "hooks",
+    "info",
+    "commondir",
+  ].map((name) => ownKindNow(at(name)));
   // `commondir` sends git elsewhere for its settings, and a link can be exchanged: what is so unusual is not written at all.
   if (commondir !== null || [config, worktreeConfig, hooks, info].includes("link")) {
     const led = await Promise.all(["config", "config.worktree", "hooks", "info"].map((name) => hold(at(name), [root])));
@@ -245,7 +250,7 @@ async function makeEmpty(make: () => Promise<unknown>): Promise<void> {
 }
 
 async function protectModules(directory: string, root: string): Promise<Protection> {
-  if ((await kindOf(directory)) === null) return NOTHING;
+  if (ownKindNow(directory) === null) return NOTHING;
   const found = await findModules(directory, MAX_DEPTH);
   if (found === null || found.length > MAX_MODULES)
     return { mounts: [{ path: directory, kind: "read-only" }], kept: [] };
@@ -263,7 +268,7 @@ async function findModules(directory: string, depth: number): Promise<string[] |
     if (entry.isSymbolicLink()) return null;
     if (!entry.isDirectory()) continue;
     const path = join(directory, entry.name);
-    if ((await kindOf(join(path, "HEAD"))) !== null) found.push(path);
+    if (ownKindNow(join(path, "HEAD")) !== null) found.push(path);
     else {
       const below = depth === 0 ? null : await findModules(path, depth - 1);
       if (below === null) return null;
@@ -279,7 +284,7 @@ async function readWorktree(project: string): Promise<LinkedWorktree | null> {
   const worktree = linkedWorktree(project);
   if (!worktree) return null;
   const { shared, own } = worktree;
-  return (await kindOf(shared)) === "directory" && (await kindOf(own)) === "directory" ? worktree : null;
+  return ownKindNow(shared) === "directory" && ownKindNow(own) === "directory" ? worktree : null;
 }
 
 const readLink = (path: string) => readlink(path).catch(() => "");

@@ -5,23 +5,13 @@ import { randomBytes } from "node:crypto";
 import { constants } from "node:fs";
 import { type FileHandle, lstat, open, readdir, readlink, rename, symlink } from "node:fs/promises";
 import { basename, dirname, join, relative } from "node:path";
+import { ownKindNow } from "../home/looks.ts";
 import { codeOf } from "../kit/errors.ts";
 import { isWithin } from "../kit/files.ts";
 
 const ASIDE = ".from-sandbox";
 /** Of Linux: a handle on the folder itself, which needs no right to list it. */
 const O_PATH = 0o10000000;
-
-type Kind = "directory" | "file" | "link";
-
-export async function kindOf(path: string): Promise<Kind | null> {
-  try {
-    const found = await lstat(path);
-    return found.isSymbolicLink() ? "link" : found.isDirectory() ? "directory" : "file";
-  } catch {
-    return null; // nothing there, or nothing we may look at: the sandbox may not either
-  }
-}
 
 /** A folder that stays the same one, whatever its path leads to in the meantime. */
 export class HeldFolder {
@@ -150,7 +140,7 @@ export class KeptFree {
     const found = changed.filter((_, index) => (times[index]?.ctimeNs ?? 0n) <= (before ?? 0n));
     return Promise.all(
       found.map(async ({ path, root, link, inside }) => {
-        const isFolder = inside !== undefined && (await kindOf(path)) === "directory";
+        const isFolder = inside !== undefined && ownKindNow(path) === "directory";
         const names = isFolder ? await readdir(path).catch(() => []) : [];
         // A folder with other things in it loses only what counts.
         const at = isFolder && names.some((name) => name !== inside) ? join(path, inside) : path;
@@ -172,10 +162,10 @@ export class KeptFree {
   async #changed(): Promise<KeptPlace[]> {
     const changed = await Promise.all(
       this.#places.map(async ({ path, link, inside }) => {
-        const kind = await kindOf(path);
+        const kind = ownKindNow(path);
         if (link !== null) return (kind === "link" ? await readlink(path).catch(() => null) : null) !== link;
         if (kind === null) return false;
-        return inside === undefined || kind !== "directory" || (await kindOf(join(path, inside))) !== null;
+        return inside === undefined || kind !== "directory" || ownKindNow(join(path, inside)) !== null;
       }),
     );
     return this.#places.filter((_, index) => changed[index]);
