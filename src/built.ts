@@ -3,6 +3,7 @@ import { homedir } from "node:os";
 import { resolveHomeDir, rootOf, versionLine } from "./home/paths.ts";
 import { keptCodeFile, scriptLoader } from "./home/script-loader.ts";
 import { RUN_LEAN } from "./home/start-program.ts";
+import { STARTED } from "./kit/memory.ts";
 
 /** Put in by scripts/build.mjs: what tells this build from every other. */
 declare const BUILD: string;
@@ -19,6 +20,7 @@ function runProgram(): void {
   process.once("exit", (code) => {
     if (code === 0) loader.keep();
   });
+  process.on(STARTED, () => loader.keep());
   loader.load("main.cjs");
 }
 
@@ -28,8 +30,9 @@ function isGateway(): boolean {
 }
 
 /** Runs of a kind call the same functions. V8 refuses code that was compiled with other flags of its own. */
-function kindOf(): "lean" | "ask" | "screen" | "command" {
-  if (process.execArgv.length > 0 || isGateway()) return "lean";
+function kindOf(): "flags" | "gateway" | "ask" | "screen" | "command" {
+  if (process.execArgv.length > 0) return "flags";
+  if (isGateway()) return "gateway";
   if (argv.some((word) => /^-[zq]/.test(word))) return "ask";
   const [first = "chat"] = argv;
   return first === "chat" || first.startsWith("-") ? "screen" : "command";

@@ -3,7 +3,8 @@ import { execFileSync } from "node:child_process";
 import { chmod, mkdir, readdir, readFile, stat, truncate, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { cachedDataVersionTag } from "node:v8";
+import { cachedDataVersionTag, setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { type TempTree, tempTree } from "../../test/support/temp-tree.ts";
 import { restAwhile } from "../kit/memory.ts";
 import { keptCodeFile, scriptLoader } from "./script-loader.ts";
@@ -110,6 +111,34 @@ test("what a process has kept after it rested is accepted by one that has just b
   assert.equal(cachedDataVersionTag(), Number(fresh));
   await stat(tree.kept);
 });
+
+for (const [run, before] of [
+  ["the first run", 0],
+  ["a later run", 1],
+] as const)
+  test(`the code of a start stays as it was kept when another file joins, though V8 has let go of it: ${run}`, async (t) => {
+    const tree = await build(t);
+    await writeFile(tree.at("other.cjs"), asFunction("exports.other = () => 1;"));
+    const started = () => {
+      const loader = scriptLoader(tree.root, tree.kept);
+      (loader.load("main.cjs") as { twice(n: number): number }).twice(1);
+      loader.keep();
+      return loader;
+    };
+    for (let earlier = 0; earlier < before; earlier++) started();
+    const loader = started();
+    setFlagsFromString("--expose-gc");
+    const collect = runInNewContext("gc") as (options: object) => void;
+    setFlagsFromString("--no-expose-gc"); // code of a process with other flags is not accepted
+    for (let round = 0; round < 10; round++) collect({ type: "major", execution: "sync", flavor: "last-resort" });
+    loader.load("other.cjs");
+    loader.keep();
+    const part = await readFile(tree.at("part.cjs"), "utf8");
+    await writeFile(tree.at("part.cjs"), part.replace("2 * n", "3 * n"));
+    const next = scriptLoader(tree.root, tree.kept);
+    assert.equal((next.load("main.cjs") as { twice(n: number): number }).twice(1), 2);
+    assert.equal((next.load("other.cjs") as { other(): number }).other(), 1);
+  });
 
 const unusable: Record<string, (file: string) => Promise<void>> = {
   "a file that others may write": (file) => chmod(file, 0o666),

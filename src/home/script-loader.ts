@@ -27,7 +27,10 @@ const HEAD_BYTES = 4096;
 interface ScriptLoader {
   /** The exports of a file of the build, run once. */
   load(name: string): unknown;
-  /** Writes down what was compiled, if a file ran whose code was not kept yet. It never throws: without it the next start is slower. */
+  /**
+   * Writes down what was compiled, if a file ran whose code was not kept yet. What was loaded by its first call stays as it is kept then: V8
+   * lets go of functions that ran at the start. It never throws: without it the next start is slower.
+   */
   keep(): void;
 }
 
@@ -47,6 +50,7 @@ export function scriptLoader(folder: string, keptFile: string | null): ScriptLoa
   const ofNode = createRequire(join(folder, "main.cjs"));
   const require = Object.assign((name: string) => (name.startsWith("./") ? load(name.slice(2)) : ofNode(name)), ofNode);
   let isNew = false;
+  const settled = new Set<string>();
 
   function load(name: string): unknown {
     const before = loaded.get(name);
@@ -70,21 +74,27 @@ export function scriptLoader(folder: string, keptFile: string | null): ScriptLoa
   return {
     load,
     keep() {
-      if (keptFile === null || !isNew) return;
-      const codes = new Map<string, Buffer>();
       try {
-        undoFlagsOfRests();
-        for (const name of kept?.names() ?? []) {
-          const code = kept?.codeOf(name);
-          if (code) codes.set(name, code);
-        }
-        for (const [name, { script }] of loaded) codes.set(name, script.createCachedData());
-        writeKept(keptFile, codes);
+        if (keptFile !== null && isNew) write(keptFile);
       } catch {
         // a full disk or a home that cannot be written: the next start compiles again
       }
+      isNew = false;
+      for (const name of loaded.keys()) settled.add(name);
     },
   };
+
+  function write(file: string): void {
+    const codes = new Map<string, Buffer>();
+    undoFlagsOfRests();
+    for (const name of kept?.names() ?? []) {
+      const code = kept?.codeOf(name);
+      if (code) codes.set(name, code);
+    }
+    for (const [name, { script }] of loaded)
+      if (!settled.has(name) || !codes.has(name)) codes.set(name, script.createCachedData());
+    writeKept(file, codes);
+  }
 }
 
 /** What an earlier run left, read when it is needed: most runs load a part of what all of them together have loaded. */

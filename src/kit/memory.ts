@@ -32,8 +32,13 @@ export function working(): () => void {
   };
 }
 
+/** Told to the process when all that a start does is done: before its first rest, in which V8 lets go of the code that did it. */
+export const STARTED = "hermes:started";
+export const tellStarted = () => void (process as NodeJS.EventEmitter).emit(STARTED);
+
 /** Gives back what nothing holds, where it is worth it. */
 function rest(): void {
+  if (!collect) tellStarted();
   collect ??= collector();
   if (used() < kept + MUCH_BYTES) return;
   collect({ type: "major", execution: "sync", flavor: "last-resort" });
@@ -50,6 +55,7 @@ const BETWEEN_MS = 50;
 
 /** Called now and then while nothing is to be done. Does nothing where little came together since the last time. */
 export async function restAwhile(): Promise<void> {
+  if (!collect) tellStarted();
   collect ??= collector();
   if (used() < kept + SOME_BYTES) return;
   for (let round = 0; round < COLLECTIONS; round++) {

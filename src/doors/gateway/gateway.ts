@@ -3,7 +3,7 @@ import { type BackgroundReport, BackgroundTasks } from "../../agent/background.t
 import type { OpenAgent } from "../../agent/opened.ts";
 import type { OpenHome } from "../../home/open.ts";
 import type { Clock } from "../../kit/clock.ts";
-import { restAwhile } from "../../kit/memory.ts";
+import { restAwhile, tellStarted } from "../../kit/memory.ts";
 import { newHolder } from "../../sessions/lanes.ts";
 import type { SessionStore } from "../../sessions/store.ts";
 import type { OutboxRow, WorkStore } from "../../sessions/work.ts";
@@ -239,6 +239,7 @@ class Gateway {
     if (kanban !== null) out(kanban);
     const isWell = connected.length > 0 || states.length === 0;
     this.#run.state({ gateway_state: isWell ? "running" : "degraded", warnings: this.#warnings });
+    tellStarted();
     out(`[Gateway] ready: ${connected.length > 0 ? connected.join(", ") : `none connected, ${retrying} retrying`}`);
     this.#hooks.fire("gateway:startup", { platforms: connected });
     await this.#notices.back();
