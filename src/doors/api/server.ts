@@ -1,9 +1,7 @@
 // The API server: listens, lets in, finds the route, answers. What the routes do is in the files beside this one.
 
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
-import { getRequestListener, type HttpBindings } from "@hono/node-server";
-import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
-import { type Context, Hono } from "hono";
+import { TrieRouter } from "hono/router/trie-router";
 import { messageOf, UserError } from "../../kit/errors.ts";
 import { isNestedDeeper, isRecord, parseJson } from "../../kit/json.ts";
 import { SessionCompressedError, StoreError } from "../../sessions/store.ts";
@@ -50,26 +48,22 @@ const REQUEST_MS = 60_000;
 const HEADERS_MS = 20_000;
 const LOOK_MS = 5_000;
 
-type Env = { Bindings: HttpBindings };
-
 /** Rejects with a `NotListeningError` when the port is taken. */
 export async function startApi(parts: ApiParts, settings: ApiSettings): Promise<ApiServer> {
   const api = await openApi(parts, settings);
-  const fetchRoute = getRequestListener(router(api).fetch, {
-    overrideGlobalObjects: false,
-    autoCleanupIncoming: false,
-  });
+  const find = router(api);
   const { createServer } = process.getBuiltinModule("node:http");
   const limits = { requestTimeout: REQUEST_MS, headersTimeout: HEADERS_MS, connectionsCheckingInterval: LOOK_MS };
   const log = parts.home.log.child("api");
   const server: Server = createServer(limits, (incoming, outgoing) => {
-    const path = (incoming.url ?? "/").replace(/[?#].*$/s, "");
+    const path = pathOf(incoming.url ?? "/");
     try {
       if (admit(incoming, outgoing, path, settings) === "preflight") return void outgoing.writeHead(204).end();
     } catch (error) {
       return void refuse(api, incoming, outgoing, error);
     }
-    void Promise.resolve(fetchRoute(incoming, outgoing)).catch((error) => log.error("a request failed", error));
+    const found = find(incoming.method ?? "GET", path);
+    void answer(api, incoming, outgoing, found).catch((error) => log.error("a request failed", error));
   });
   let url: string;
   try {
@@ -103,8 +97,14 @@ async function openApi(parts: ApiParts, settings: ApiSettings): Promise<Api> {
   return Object.assign(api, { runs: await Runs.open(api), responses: new Responses(api) });
 }
 
-/** The table of routes as a router; a path that is known under other methods says which. */
-function router(api: Api): Hono<Env> {
+type Handle = Route["handle"];
+type Find = (
+  method: string,
+  path: string,
+) => { readonly handle: Handle; readonly params: Readonly<Record<string, string>> };
+
+/** The table of routes; a path that is known under other methods says which. */
+function router(api: Api): Find {
   const routes: readonly Route[] = [
     ...aboutRoutes(api),
     ...chatRoutes(api),
@@ -114,26 +114,45 @@ function router(api: Api): Hono<Env> {
     ...sessionChatRoutes(api),
     ...jobRoutes(api),
   ];
-  const app = new Hono<Env>();
-  for (const route of routes) app.on(route.method, route.path, (c) => answer(api, c, route));
-  const paths = Map.groupBy(routes, ({ path }) => path);
-  for (const [path, known] of paths) {
+  const table = new TrieRouter<Handle>();
+  for (const { method, path, handle } of routes) table.add(method, path, handle);
+  for (const [path, known] of Map.groupBy(routes, (route) => route.path)) {
     const methods = known.flatMap(({ method }) => (method === "GET" ? ["GET", "HEAD"] : [method]));
     const allow = methods.join(", ");
-    const handle = async () => {
+    table.add("ALL", path, async () => {
       throw new ApiError(405, `this address takes ${allow}`, { code: "method_not_allowed", headers: { allow } });
-    };
-    app.all(path, (c) => answer(api, c, { handle }));
+    });
   }
   const unknown = async () => {
     throw notFound("there is nothing at this address; GET /v1/capabilities lists what there is", "not_found");
   };
-  app.notFound((c: Context<Env>) => answer(api, c, { handle: unknown }));
-  return app;
+  return (method, path) => {
+    const [found] = table.match(method === "HEAD" ? "GET" : method, path) as [[Handle, Record<string, string>][]]; // what this router of hono's returns
+    const [handle, params] = found[0] ?? [unknown, {}];
+    return { handle, params };
+  };
 }
 
-async function answer(api: Api, c: Context<Env>, { handle }: Pick<Route, "handle">): Promise<Response> {
-  const { incoming, outgoing } = c.env as { incoming: IncomingMessage; outgoing: ServerResponse }; // we listen with HTTP/1
+/** As it is matched: an escaped slash stays one. */
+function pathOf(url: string): string {
+  const path = url.startsWith("/") ? url.replace(/[?#].*$/s, "") : (URL.parse(url)?.pathname ?? url);
+  return path.includes("%") ? decoded(path.replaceAll("%25", "%2525"), decodeURI) : path;
+}
+
+function decoded(text: string, decode: (text: string) => string): string {
+  try {
+    return decode(text);
+  } catch {
+    return text; // no UTF-8: it names nothing of ours
+  }
+}
+
+async function answer(
+  api: Api,
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+  { handle, params }: ReturnType<Find>,
+): Promise<void> {
   const gone = new AbortController();
   outgoing.once("close", () => {
     if (!outgoing.writableFinished) gone.abort(CLIENT_GONE);
@@ -141,7 +160,7 @@ async function answer(api: Api, c: Context<Env>, { handle }: Pick<Route, "handle
   const call: Call = {
     ...{ incoming, outgoing, headers: incoming.headers, gone: gone.signal },
     query: new URLSearchParams(/\?(.*)$/s.exec(incoming.url ?? "")?.[1] ?? ""),
-    param: (name) => c.req.param(name) ?? "",
+    param: (name) => decoded(params[name] ?? "", decodeURIComponent),
     body: () => readBody(incoming),
   };
   try {
@@ -150,7 +169,6 @@ async function answer(api: Api, c: Context<Env>, { handle }: Pick<Route, "handle
   } catch (error) {
     await refuse(api, incoming, outgoing, error);
   }
-  return RESPONSE_ALREADY_SENT;
 }
 
 async function readBody(incoming: IncomingMessage): Promise<Readonly<Record<string, unknown>>> {
