@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
+import { request } from "node:http";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { newHolder } from "../src/sessions/lanes.ts";
 import { type ApiRig, apiRig, KEY, lastText, parseEvents } from "./support/api-rig.ts";
@@ -23,6 +24,56 @@ const chat = (body: object = say(), headers = {}) => rig.call("POST", "/v1/chat/
 const respond = (body: object, headers = {}) => rig.call("POST", "/v1/responses", body, headers);
 const sent = () => (rig.model.last.body.messages as { content: string }[]).map(({ content }) => content);
 const contents = () => sent().slice(1);
+
+describe("addresses", () => {
+  const HEALTH = 200;
+  const cases: readonly [method: string, path: string, status: number][] = [
+    ["GET", "/health?x=1#y", HEALTH],
+    ["HEAD", "/health", HEALTH],
+    ["GET", "/%68ealth", HEALTH],
+    ["GET", "http://127.0.0.1/health", HEALTH],
+    ["GET", "/health/", 401],
+    ["GET", "/v1/%2e%2e/health", 401],
+    ["GET", "/v1/../health", 401],
+    ["GET", "http:///", 401],
+    ["GET", "*", 401],
+  ];
+  for (const [method, path, status] of cases)
+    test(`${method} ${path} without a key is ${status}`, async () => {
+      const { promise, resolve, reject } = Promise.withResolvers<{ status?: number | undefined; text: string }>();
+      const { hostname, port } = new URL(rig.url);
+      request({ method, path, hostname, port }, (response) => {
+        let text = "";
+        response.on("data", (chunk) => {
+          text += chunk;
+        });
+        response.on("end", () => resolve({ status: response.statusCode, text }));
+      })
+        .on("error", reject)
+        .end();
+      const answered = await promise;
+      assert.equal(answered.status, status);
+      assert.equal(answered.text === "", method === "HEAD");
+    });
+
+  test("an id may be written with escapes; what is no UTF-8 names nothing, and other methods are told", async () => {
+    await rig.store.create({ id: "a b%41/é", source: "api_server" });
+    const escaped = encodeURIComponent("a b%41/é");
+    assert.equal((await rig.call("GET", `/api/sessions/${escaped}`)).json.session.id, "a b%41/é");
+    for (const [path, status] of [
+      ["/api/sessions/%ff", 404],
+      ["/api/sessions/%e9%", 404],
+      ["/v1/models/", 404],
+      ["/nothing", 404],
+    ] as const)
+      assert.equal((await rig.call("GET", path)).status, status, path);
+    const refused = await fetch(`${rig.url}/v1/models`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${KEY}` },
+    });
+    assert.deepEqual([refused.status, refused.headers.get("allow")], [405, "GET, HEAD"]);
+  });
+});
 
 describe("names of conversations", () => {
   const LONG = "n".repeat(256);
