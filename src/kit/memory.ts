@@ -5,8 +5,9 @@
 const MUCH_BYTES = 10e6;
 /** First the answer is shown. */
 const REST_MS = 20;
-/** Many a process ends soon after its first answer: that rest would be for nothing. */
+/** Many a process ends soon after its first answers: that rest would be for nothing. */
 const FIRST_REST_MS = 1000;
+const FIRST_ANSWERS = 3;
 
 type Collect = (options: {
   readonly type: "major";
@@ -16,7 +17,7 @@ type Collect = (options: {
 
 let busy = 0;
 let resting: NodeJS.Timeout | undefined;
-let restMs = FIRST_REST_MS;
+let answers = 0;
 let collect: Collect | null = null;
 /** What was in use after the last rest. */
 let kept = 0;
@@ -27,8 +28,7 @@ export function working(): () => void {
   clearTimeout(resting);
   return () => {
     if (--busy > 0) return;
-    resting = setTimeout(rest, restMs).unref();
-    restMs = REST_MS;
+    resting = setTimeout(rest, ++answers > FIRST_ANSWERS ? REST_MS : FIRST_REST_MS).unref();
   };
 }
 
