@@ -14,6 +14,8 @@ const CLIENTS = 8;
 const WARM_UP = 200;
 const SHORT_TURNS = 1_000;
 const TURNS = Number(process.env.HERMES_BENCH_TURNS ?? 5_000);
+/** So long what is new in a home, as its skills are here, is looked through again for each turn. */
+const FRESH_MS = 3_000;
 const STREAMS = 200;
 const STREAM_EVENTS = 12;
 const BETWEEN_MS = 400;
@@ -105,6 +107,7 @@ const cpuMs = () =>
     .reduce((sum, ticks) => sum + Number(ticks) * 10, 0);
 
 await rate(chat, WARM_UP);
+await sleep(FRESH_MS);
 const cpuBefore = cpuMs();
 const turns = await rate(chat, SHORT_TURNS);
 row("echo server, 8 clients", `${echoes.toFixed(0)}/s`, null, null, "");
