@@ -18,6 +18,13 @@ const RETRY_MS = 2000;
 const LONGEST_RETRY_MS = RETRY_MS * 2 ** 6;
 const SET_BACK_MS = 60_000;
 const MOST_OBSERVED = 50;
+const MOST_REMEMBERED = 256;
+
+/** What a message of ours has from the last one that somebody wrote: who may read it, and how the conversation is opened. */
+export type OwnMessage = Pick<
+  QueuedMessage,
+  "source" | "isBot" | "mentionsUs" | "allowedByRole" | "skills" | "channelPrompt" | "replyIn" | "deliver"
+>;
 
 interface Pause {
   readonly until: number;
@@ -47,6 +54,8 @@ export class Desk {
   readonly #paused = new Map<string, Pause>();
   readonly #acknowledged = new Map<string, number>();
   readonly #interrupts = new Map<string, number>();
+  /** Who wrote last in a chat and under which instructions: what we tell its conversation goes the same way. */
+  readonly #lastIn = new Map<string, OwnMessage>();
   #surface: CommandDesk | null = null;
   #state: "closed" | "open" | "draining" = "closed";
   #looking: Promise<void> | null = null;
@@ -78,6 +87,11 @@ export class Desk {
 
   turnOf(key: string): ChatTurn | null {
     return this.#turns.get(key)?.turn ?? null;
+  }
+
+  /** In the name of whoever the last turn of the chat was for; null when there was none lately. */
+  lastIn(key: string): OwnMessage | null {
+    return this.#lastIn.get(key) ?? null;
   }
 
   /** Resolves when the turn of the chat, if there is one, is over. */
@@ -311,6 +325,7 @@ export class Desk {
   // --- working
 
   #start(key: string, rows: readonly InboxRow[]): void {
+    this.#remember(key, rows);
     const turn = new ChatTurn(key, rows, this.#ports);
     const over = turn
       .run()
@@ -328,6 +343,16 @@ export class Desk {
       });
     this.#turns.set(key, { turn, over });
     this.#changed();
+  }
+
+  #remember(key: string, rows: readonly InboxRow[]): void {
+    const message = rows.map(messageIn).findLast(({ observed }) => !observed);
+    if (!message) return;
+    const { source, isBot, mentionsUs, allowedByRole, skills, channelPrompt, replyIn, deliver } = message;
+    this.#lastIn.delete(key);
+    this.#lastIn.set(key, { source, isBot, mentionsUs, allowedByRole, skills, channelPrompt, replyIn, deliver });
+    const [oldest] = this.#lastIn.keys();
+    if (oldest !== undefined && this.#lastIn.size > MOST_REMEMBERED) this.#lastIn.delete(oldest);
   }
 
   /** Before the model was asked. A store that cannot be written is nobody's fault: it is waited for. */

@@ -126,6 +126,8 @@ class Gateway {
     this.#notices = new Notices({
       ...{ home, settings, work, routes, clock, log },
       link: (name) => this.#links.get(name),
+      lastIn: (key) => this.#desk.lastIn(key),
+      arrived: () => this.#desk.look(),
     });
     this.#conversations = new Conversations({
       ...{ settings, store, routes, clock, log, cwd },

@@ -180,7 +180,7 @@ export class ChatGoals {
     const { entry, account } = bot(message.source.platform);
     const now = clock.now();
     const updateId = `${meta.key}:${state.turns_used}:${now}`;
-    const { files: _, replyTo: __, messageId: ___, shownAs: ____, outside: _____, ...rest } = message;
+    const { files: _, replyTo: __, messageId: ___, shownAs: ____, outside: _____, ours: ______, ...rest } = message;
     const at = { sessionKey: key, platform: entry.name, account, updateId };
     const kind = next?.from === "person" ? ("user" as const) : ("goal" as const);
     const event = { ...rest, updateId, sentAt: now / 1000, text: next?.text ?? "", queued: true };

@@ -202,7 +202,7 @@ export class KanbanNotices {
     const updateId = updateIdOf(slug, event);
     const message: QueuedMessage = {
       ...{ text: wakeText({ slug, card, event }, run, IN_CHAT), type: "text", source: chat.origin, updateId },
-      ...{ sentAt: clock.now() / 1000, queued: true, outside: [`card ${card.id}`] },
+      ...{ sentAt: clock.now() / 1000, queued: true, ours: true, outside: [`card ${card.id}`] },
     };
     const { entry, account } = link;
     await work.accept([

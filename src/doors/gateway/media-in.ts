@@ -284,7 +284,7 @@ function isText(head: Buffer): boolean {
 
 // Messages.
 
-type QueuedMessage = ChatMessage & { readonly shownAs?: string };
+type QueuedMessage = ChatMessage & { readonly shownAs?: string; readonly ours?: boolean };
 
 /** What a person said, and whose text came with it. */
 type ReadInput = UserInput & { readonly outside: readonly string[] };
@@ -325,7 +325,7 @@ export async function readUserInput(messages: readonly QueuedMessage[], options:
   let sender: string | undefined;
   for (const message of messages) {
     const name = nameOf(message);
-    const writer = options.shared ? { name, isNew: name !== sender } : null;
+    const writer = options.shared && !message.ours ? { name, isNew: name !== sender } : null;
     await readMessage(message, { ...options, writer }, all);
     sender = name;
   }

@@ -8,10 +8,11 @@ import type { Clock } from "../../kit/clock.ts";
 import type { OutboxRow, WorkStore } from "../../sessions/work.ts";
 import type { ChatTarget } from "./contract.ts";
 import type { Payload } from "./delivery.ts";
+import type { OwnMessage } from "./desk.ts";
 import { takeRestartNote } from "./instance.ts";
 import type { Link } from "./link.ts";
 import { type QueuedMessage, targetOf } from "./reply.ts";
-import type { Routes } from "./routes.ts";
+import type { ChatEntry, Routes } from "./routes.ts";
 import { HANDED_ON } from "./send.ts";
 import type { GatewaySettings } from "./settings.ts";
 import type { ChatTurn } from "./turn.ts";
@@ -24,6 +25,9 @@ interface NoticesOptions {
   readonly clock: Clock;
   readonly log: Logger;
   link(platform: string): Link | undefined;
+  lastIn(key: string): OwnMessage | null;
+  /** A row of the inbox may be new. */
+  arrived(): void;
 }
 
 export class Notices {
@@ -51,12 +55,33 @@ export class Notices {
       const entry = await routes.get(key);
       const link = entry?.origin && this.#options.link(entry.origin.platform);
       if (!entry?.origin || !link) continue;
+      if (event.kind === "process") {
+        await this.#wake(entry, link, event.text).catch((error) =>
+          log.error(`${key} does not hear what became of a background process`, error),
+        );
+        continue;
+      }
       const text = event.kind === "review" && !event.text.startsWith("💾") ? `💾 ${event.text}` : event.text;
       const cause = `notice:${agent.sessionId}:${event.seq}:${this.#told++}`;
       await this.tell(link, targetOf({ source: entry.origin }), cause, text).catch((error) =>
         log.warn("a notice of an agent was not kept", error),
       );
     }
+  }
+
+  /** A turn of the chat: the model is told, and answers there. It waits for its turn, and ends unplayed where nobody may write any more. */
+  async #wake({ session_key: sessionKey, session_id, origin }: ChatEntry, link: Link, text: string): Promise<void> {
+    const { home, work, clock, lastIn, arrived } = this.#options;
+    const from = lastIn(sessionKey) ?? (origin && { source: origin });
+    if (!from) return;
+    const updateId = `process:${session_id}:${clock.now()}:${this.#told++}`;
+    const event: QueuedMessage = {
+      ...{ ...from, text: home.redact(text), type: "text", updateId, sentAt: clock.now() / 1000 },
+      ...{ queued: true, ours: true, outside: [] },
+    };
+    const { entry, account } = link;
+    await work.accept([{ sessionKey, platform: entry.name, account, updateId, kind: "wake", event }]);
+    arrived();
   }
 
   async background({ id, status, text }: BackgroundReport, message: QueuedMessage): Promise<void> {

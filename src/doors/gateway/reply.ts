@@ -19,6 +19,8 @@ import { spokenText, voiceMode } from "./voice.ts";
 export type QueuedMessage = ChatMessage & {
   /** Typed behind `/queue`: a turn of its own, whatever else waits. */
   readonly queued?: boolean;
+  /** Nobody wrote it: we tell the conversation something. */
+  readonly ours?: boolean;
   /** What is stored in place of the text, when a command made it longer. */
   readonly shownAs?: string;
 };
