@@ -21,7 +21,8 @@ async function inWorld(
   const model = await ModelServer.start();
   const paper = await PaperServer.start();
   paper.knowsKeys = true;
-  const config = `display:\n  busy_input_mode: queue\n  busy_ack_enabled: false\n${more.config ?? ""}`;
+  const acks = more.config?.includes("busy_ack_enabled") ? "" : "  busy_ack_enabled: false\n";
+  const config = `display:\n  busy_input_mode: queue\n${acks}${more.config ?? ""}`;
   const home = await paperHome(model, paper, { repeatIsSafe: true, ...more, config });
   echo(model);
   const heard = (chat: string) => paper.textsOf(chat).filter((text) => text.includes("heard: "));
@@ -35,6 +36,7 @@ async function inWorld(
 }
 
 const echo = (model: ModelServer) => answerTurns(model, (request) => ({ text: `heard: ${lastSaid(request)}` }));
+const KEPT = "I am about to go offline. Your message is saved and will be answered when I am back.";
 const queued = (home: TempHome) => rowsOf(home, "SELECT 1 FROM inbox WHERE state = 'queued'").length;
 
 describe("what is promised to chats", () => {
@@ -148,6 +150,38 @@ describe("what is promised to chats", () => {
       await until("bob is answered", () => heard("bob").length === 1);
       await second.stop();
     }));
+
+  test("a chat without a running turn hears while the gateway stops that its message is kept", () =>
+    inWorld(
+      async ({ model, paper, home, heard }) => {
+        const release = Promise.withResolvers<void>();
+        const asked = Promise.withResolvers<void>();
+        answerTurns(model, async (request) => {
+          asked.resolve();
+          if (lastSaid(request) === "slow") await release.promise;
+          return { text: `heard: ${lastSaid(request)}` };
+        });
+        const first = await startGateway(home);
+        try {
+          paper.say("ann", "slow");
+          await asked.promise;
+          first.signal("SIGINT");
+          await first.waitFor(/^\[Gateway\] stopping: /);
+          paper.say("bob", "kept");
+          await until("bob hears it", () => paper.textsOf("bob").length > 0, 20_000);
+          assert.deepEqual(paper.textsOf("bob"), [KEPT]);
+          release.resolve();
+          await first.result;
+        } finally {
+          await first.kill();
+        }
+        const second = await startGateway(home);
+        await until("bob is answered", () => heard("bob").length === 1);
+        await second.stop();
+        assert.deepEqual(paper.textsOf("bob"), [KEPT, "heard: kept"]);
+      },
+      { config: "  busy_ack_enabled: true\n" },
+    ));
 
   test("a turn that a stop has to cut off goes on after the restart, and is no attempt", () =>
     inWorld(

@@ -57,7 +57,8 @@ export class Desk {
   /** Who wrote last in a chat and under which instructions: what we tell its conversation goes the same way. */
   readonly #lastIn = new Map<string, OwnMessage>();
   #surface: CommandDesk | null = null;
-  #state: "closed" | "open" | "draining" = "closed";
+  /** The last two: no turn begins any more. */
+  #state: "closed" | "open" | "shutdown" | "restart" = "closed";
   #looking: Promise<void> | null = null;
   #again = false;
   #alarm: { readonly at: number; readonly timer: NodeJS.Timeout } | null = null;
@@ -121,7 +122,7 @@ export class Desk {
 
   /** No turn begins any more. Resolves when those that run are over, or have been cut off after `ms`. Answers how many were. */
   async drain(ms: number, why: Extract<Interruption, "shutdown" | "restart">): Promise<number> {
-    this.#state = "draining";
+    this.#state = why;
     if (this.#alarm) clearTimeout(this.#alarm.timer);
     const over = () => Promise.all([...this.#turns.values()].map((one) => one.over));
     const inTime = new AbortController();
@@ -239,8 +240,10 @@ export class Desk {
       }
     }
     if (row.kind === "command") return this.#runCommand(key, row, message);
-    if (!present || present.isFinished || row.kind !== "user" || message.observed || message.queued) return;
-    if (this.#state === "draining") return this.#acknowledge(key, row, message, "kept");
+    if (row.kind !== "user" || message.observed || message.queued) return;
+    if (this.#state === "shutdown" || this.#state === "restart")
+      return this.#acknowledge(key, row, message, this.#state);
+    if (!present || present.isFinished) return;
     await this.#meetBusy(key, row, message, present);
   }
 
@@ -425,7 +428,7 @@ export class Desk {
     const turn = this.turnOf(key);
     const detail = turn && settings.display(entry, "busy_ack_detail") ? this.#detail(turn) : "";
     const seen = home.config().onboarding.seen as Readonly<Record<string, unknown>>; // a record of the settings
-    const isFirst = how !== "kept" && seen.busy_input_prompt !== true;
+    const isFirst = how !== "shutdown" && how !== "restart" && seen.busy_input_prompt !== true;
     await this.#say(row, `notice:busy:${row.id}`, `${ACKS[how]}${detail}${isFirst ? `\n\n${MODES}` : ""}`);
     if (isFirst)
       await home
@@ -478,7 +481,8 @@ const ACKS = {
   queued: "Got it. I will answer when this turn is done.",
   children: "Got it. Sub-agents are working; I will answer when this turn is done.",
   steered: "Got it. I will take it into account.",
-  kept: "I am about to restart. Your message is saved and will be answered afterwards.",
+  restart: "I am about to restart. Your message is saved and will be answered afterwards.",
+  shutdown: "I am about to go offline. Your message is saved and will be answered when I am back.",
 } as const;
 
 const MODES =

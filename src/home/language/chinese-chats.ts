@@ -51,6 +51,8 @@ const NOTICES = {
   "Got it. I will take it into account.": "收到。我会考虑这一点。",
   "I am about to restart. Your message is saved and will be answered afterwards.":
     "我即将重启。你的消息已保存，稍后回答。",
+  "I am about to go offline. Your message is saved and will be answered when I am back.":
+    "我即将离线。你的消息已保存，恢复后回答。",
   "Other chats come first; you are number {place} in line.": "先回答其他聊天；你排在第 {place} 位。",
   "You can choose what a message does while I work: set display.busy_input_mode to interrupt, queue or steer. /stop ends the turn, /queue and /steer work in every mode.":
     "你可以选择在我工作时消息的作用：将 display.busy_input_mode 设为 interrupt、queue 或 steer。/stop 结束本轮，/queue 和 /steer 在任何模式下都可用。",
