@@ -2,7 +2,15 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { answerTurns, lastSaid, ModelServer, startGateway, typed, until } from "./support/gateway-rig.ts";
+import {
+  answerTurns,
+  lastSaid,
+  ModelServer,
+  type RunningGateway,
+  startGateway,
+  typed,
+  until,
+} from "./support/gateway-rig.ts";
 import { paperHome, rowsOf } from "./support/paper-home.ts";
 import { PaperServer } from "./support/platforms/paper-server.ts";
 import type { TempHome } from "./support/temp-home.ts";
@@ -224,6 +232,45 @@ describe("what is promised to chats", () => {
       await again?.result;
       assert.equal(paper.textsOf("ann").filter((text) => text.includes("Restarting")).length, 1, "no loop");
     }));
+
+  test("home channels hear of a stop, of a restart and that it is over; a chat of several turns hears it once", () =>
+    inWorld(
+      async ({ model, paper, home }) => {
+        const release = Promise.withResolvers<void>();
+        let asked = 0;
+        answerTurns(model, async (request) => {
+          asked++;
+          await release.promise;
+          return { text: `heard: ${lastSaid(request)}` };
+        });
+        const first = await startGateway(home);
+        const later: RunningGateway[] = [];
+        try {
+          paper.say("room", "one", { kind: "group", user: "ann" });
+          paper.say("room", "two", { kind: "group", user: "bob" });
+          await until("both turns run", () => asked === 2);
+          first.signal("SIGUSR2");
+          await until("home hears it", () => paper.textsOf("home").length > 0, 20_000);
+          release.resolve();
+          const { code } = await first.result;
+          // In a container whoever started it starts it again.
+          if (code === 75) later.push(await startGateway(home));
+          await until("it is back", () => paper.textsOf("home").includes("I am back."), 20_000);
+          const [again] = later;
+          if (again) await again.stop();
+          else assert.equal((await typed(home, ["gateway", "stop"])).code, 0);
+          const last = await startGateway(home);
+          later.push(last);
+          await last.stop();
+        } finally {
+          for (const gateway of [first, ...later]) await gateway.kill();
+        }
+        const stops = "The gateway stops.";
+        assert.deepEqual(paper.textsOf("home"), ["The gateway restarts.", "I am back.", stops, stops]);
+        assert.equal(paper.textsOf("room").filter((text) => text.startsWith("The gateway restarts")).length, 1);
+      },
+      { env: { PAPER_HOME_CHANNEL: "home" } },
+    ));
 
   test("two gateways, one bot: the second home is told who has it, and sends nothing", () =>
     inWorld(async ({ model, paper, home, heard }) => {

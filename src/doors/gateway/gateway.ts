@@ -126,6 +126,7 @@ class Gateway {
     this.#notices = new Notices({
       ...{ home, settings, work, routes, clock, log },
       link: (name) => this.#links.get(name),
+      links: () => this.#links.values(),
       lastIn: (key) => this.#desk.lastIn(key),
       arrived: () => this.#desk.look(),
     });
@@ -353,13 +354,15 @@ class Gateway {
     const isRestart = ending.type === "restart";
     out(`[Gateway] stopping: ${ending.why}, ${turns} turn${turns === 1 ? "" : "s"} running`);
     state({ gateway_state: "draining", restart_requested: isRestart, exit_reason: ending.why });
-    await this.#notices.ending(this.#desk.running, isRestart);
+    const farewells = await this.#notices.ending(this.#desk.running, isRestart);
+    if (isRestart) await noteRestart(home);
     const seconds = Number(home.env("HERMES_RESTART_DRAIN_TIMEOUT") ?? home.config().agent.restart_drain_timeout);
     const [cut] = await Promise.all([
       this.#desk.drain(seconds * 1000, isRestart ? "restart" : "shutdown"),
       this.#cron.close(seconds * 1000),
       this.#kanban.close(),
     ]);
+    await this.#notices.leave(farewells);
     await this.#close();
     if (cut === 0) await this.#run.endedClean();
     state({ gateway_state: "stopped", exit_reason: ending.why });

@@ -284,10 +284,13 @@ test("who asked for a restart is told once, with the thread", async (t) => {
   assert.equal(await takeRestartNote(mine), null);
   const who = { platform: "telegram", chat_id: "-100", thread_id: "7" };
   await noteRestart(mine, who);
-  assert.deepEqual(await takeRestartNote(mine), who);
+  await noteRestart(mine);
+  assert.deepEqual(await takeRestartNote(mine), { by: who });
   assert.equal(await takeRestartNote(mine), null);
   await writeFile(at(".restart_notify.json"), '{"platform":"telegram","chat_id":42}');
-  assert.deepEqual(await takeRestartNote(mine), { platform: "telegram", chat_id: "42" });
+  assert.deepEqual(await takeRestartNote(mine), { by: { platform: "telegram", chat_id: "42" } });
+  await noteRestart(mine);
+  assert.deepEqual(await takeRestartNote(mine), { by: null });
 });
 
 // Bots.

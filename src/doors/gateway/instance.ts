@@ -249,7 +249,7 @@ export async function plannedEnd(home: Home, clock: Clock): Promise<{ note: Note
   return null;
 }
 
-// Who asked for a restart in a chat: the next gateway tells them that it is back.
+// That a gateway ended to start again, and who asked for it in a chat: the next one tells that it is back.
 
 interface RestartRequester {
   readonly platform: string;
@@ -257,17 +257,21 @@ interface RestartRequester {
   readonly thread_id?: string | undefined;
 }
 
-export const noteRestart = ({ paths }: Home, who: RestartRequester): Promise<void> =>
-  writeRecord(paths.at(".restart_notify.json"), { ...who });
+/** Without anybody who asked in a chat: what such a one has left stays. */
+export async function noteRestart({ paths }: Home, who?: RestartRequester): Promise<void> {
+  const path = paths.at(".restart_notify.json");
+  if (who || (await readRecord(path)) === null) await writeRecord(path, { ...who });
+}
 
-/** Handed out once. */
-export async function takeRestartNote({ paths }: Home): Promise<RestartRequester | null> {
+/** Handed out once. Null: nobody asked for a restart; `by` is null when it was asked for elsewhere than in a chat. */
+export async function takeRestartNote({ paths }: Home): Promise<{ readonly by: RestartRequester | null } | null> {
   const path = paths.at(".restart_notify.json");
   const found = await readRecord(path);
   await rm(path, { force: true });
   const { platform, chat_id, thread_id } = found ?? {};
-  if (typeof platform !== "string" || chat_id == null) return null;
-  return { platform, chat_id: String(chat_id), ...(thread_id == null ? {} : { thread_id: String(thread_id) }) };
+  if (found === null) return null;
+  if (typeof platform !== "string" || chat_id == null) return { by: null };
+  return { by: { platform, chat_id: String(chat_id), ...(thread_id == null ? {} : { thread_id: String(thread_id) }) } };
 }
 
 // Locks of bots, for all homes of this machine: two pollers with one token take each other's messages away.

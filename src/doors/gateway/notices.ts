@@ -25,6 +25,7 @@ interface NoticesOptions {
   readonly clock: Clock;
   readonly log: Logger;
   link(platform: string): Link | undefined;
+  links(): Iterable<Link>;
   lastIn(key: string): OwnMessage | null;
   /** A row of the inbox may be new. */
   arrived(): void;
@@ -39,12 +40,13 @@ export class Notices {
   }
 
   /** One text, once for its cause; it waits in the outbox while the bot is not connected. */
-  async tell(link: Link, target: ChatTarget, cause: string, text: string): Promise<void> {
+  async tell(link: Link, target: ChatTarget, cause: string, text: string): Promise<readonly number[]> {
     const { home, work } = this.#options;
     const payload: Payload = { type: "text", text: home.redact(text) };
     const { entry, account } = link;
-    await work.promise([{ cause, part: 0, platform: entry.name, account, target, payload }]);
+    const ids = await work.promise([{ cause, part: 0, platform: entry.name, account, target, payload }]);
     link.wake();
+    return ids;
   }
 
   /** Reads what an agent says outside of its turns until it is closed. */
@@ -101,30 +103,90 @@ export class Notices {
     await this.tell(link, target, `notice:dead:${row.id}`, text);
   }
 
-  /** Whoever asked for the restart hears that it is over. */
+  /** After a restart home channels hear that it is over, and whoever asked for it. */
   async back(): Promise<void> {
-    const { home, clock } = this.#options;
-    const who = await takeRestartNote(home);
-    const link = who && this.#options.link(who.platform);
-    if (!who || !link) return;
-    const target = { chatId: who.chat_id, ...(who.thread_id ? { threadId: who.thread_id } : {}) };
-    await this.tell(link, target, `notice:back:${clock.now()}`, t("I am back."));
+    const note = await takeRestartNote(this.#options.home);
+    if (note === null) return;
+    const { by } = note;
+    const link = by && this.#options.link(by.platform);
+    const target = by && { chatId: by.chat_id, ...(by.thread_id ? { threadId: by.thread_id } : {}) };
+    const asked = link && target ? [{ link, target, text: t("I am back.") }] : [];
+    await this.#tellEach("back", [...asked, ...this.#homes(t("I am back."))]);
   }
 
-  /** Once for each chat with a running turn. Entries are marked for the original, which goes on by them. */
-  async ending(turns: readonly ChatTurn[], isRestart: boolean): Promise<void> {
-    const { routes, settings, clock } = this.#options;
+  /**
+   * Once for each chat with a running turn, and home channels. Entries are marked for the original, which goes on by them. Answers with
+   * what is still to be sent.
+   */
+  async ending(turns: readonly ChatTurn[], isRestart: boolean): Promise<readonly Farewell[]> {
+    const { routes } = this.#options;
+    const said: Notice[] = [];
     for (const turn of turns) {
-      const { platform } = turn.source;
-      const link = this.#options.link(platform);
+      const link = this.#options.link(turn.source.platform);
       const entry = await routes.get(turn.key);
       const resume_reason = isRestart ? "restart_timeout" : "shutdown_timeout";
       if (entry) await routes.put({ ...entry, resume_pending: true, resume_reason });
-      if (!link || settings.platform(platform).extra.gateway_restart_notification === false) continue;
+      if (!link || !this.#hearsOfRestarts(link)) continue;
       const text = isRestart
         ? t("The gateway restarts. This turn finishes first if there is time; otherwise it continues afterwards.")
         : t("The gateway stops. This turn finishes first if there is time; otherwise it continues afterwards.");
-      await this.tell(link, turn.place.target, `notice:drain:${turn.key}:${clock.now()}`, text);
+      said.push({ link, target: turn.place.target, text });
     }
+    const homes = this.#homes(isRestart ? t("The gateway restarts.") : t("The gateway stops."));
+    return this.#tellEach("drain", [...said, ...homes]);
+  }
+
+  /** What has a moment to arrive before the bots go; later it is no news any more. */
+  async leave(farewells: readonly Farewell[]): Promise<void> {
+    const { work, clock } = this.#options;
+    const until = clock.now() + LEAVE_MS;
+    for (const { id, link } of farewells)
+      while (link.adapter !== null && clock.now() < until && isOpen(await work.outboxRow(id))) await clock.sleep(20);
+    await work.withdraw(farewells.map(({ id }) => id));
+  }
+
+  /** Home channels of platforms that people read, if they are connected. */
+  #homes(text: string): readonly Notice[] {
+    const { settings, links } = this.#options;
+    return [...links()].flatMap((link) => {
+      const { entry } = link;
+      const channel = link.adapter === null || entry.interactive === false ? null : settings.homeChannel(entry);
+      return channel && this.#hearsOfRestarts(link) ? [{ link, target: channel.target, text }] : [];
+    });
+  }
+
+  #hearsOfRestarts({ entry }: Link): boolean {
+    return this.#options.settings.platform(entry.name).extra.gateway_restart_notification !== false;
+  }
+
+  /** Several people may have a turn in one chat, and it may be a home channel too: it hears the first text. */
+  async #tellEach(what: string, notices: readonly Notice[]): Promise<readonly Farewell[]> {
+    const now = this.#options.clock.now();
+    const told = new Set<string>();
+    const farewells: Farewell[] = [];
+    for (const { link, target, text } of notices) {
+      const place = JSON.stringify([link.entry.name, target.chatId, target.threadId ?? null]);
+      if (told.has(place)) continue;
+      told.add(place);
+      const ids = await this.tell(link, target, `notice:${what}:${place}:${now}`, text);
+      farewells.push(...ids.map((id) => ({ id, link })));
+    }
+    return farewells;
   }
 }
+
+interface Notice {
+  readonly link: Link;
+  readonly target: ChatTarget;
+  readonly text: string;
+}
+
+/** Promised in the outbox, in the name of a bot that leaves. */
+interface Farewell {
+  readonly id: number;
+  readonly link: Link;
+}
+
+const LEAVE_MS = 3000;
+
+const isOpen = (row: OutboxRow | null) => row?.state === "pending" || row?.state === "sending";

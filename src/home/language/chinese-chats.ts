@@ -89,6 +89,8 @@ const NOTICES = {
   "(the whole answer is in the file below)": "（完整回答见下面的文件）",
   "A message could not be delivered: {why}": "有一条消息无法送达：{why}",
   "I am back.": "我回来了。",
+  "The gateway stops.": "网关将停止。",
+  "The gateway restarts.": "网关将重启。",
   "The gateway restarts. This turn finishes first if there is time; otherwise it continues afterwards.":
     "网关将重启。时间允许时先完成本轮；否则之后继续。",
   "The gateway stops. This turn finishes first if there is time; otherwise it continues afterwards.":
