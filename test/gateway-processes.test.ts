@@ -42,9 +42,10 @@ async function inWorld(work: (world: World) => Promise<void>, more: Parameters<t
       await world.held;
       return { text: `It ended: ${/exit code \d+/.exec(said)?.[0]}` };
     }
-    const [, command] = /run (.+)$/.exec(said) ?? [];
+    const [, how, command] = /(run|leave) (.+)$/.exec(said) ?? [];
     if (!command) return { text: "Started." };
-    return { toolCalls: [{ name: "terminal", arguments: { command, background: true, notify_on_complete: true } }] };
+    const asks = how === "run" ? { notify_on_complete: true } : {};
+    return { toolCalls: [{ name: "terminal", arguments: { command, background: true, ...asks } }] };
   });
   try {
     await work(world);
@@ -122,5 +123,38 @@ describe("a background process that the model asked to be told of", () => {
         assert.deepEqual(told, []);
       },
       { env: { PAPER_ALLOW_ALL_USERS: "", PAPER_ALLOWED_USERS: "ann,bob" } },
+    ));
+});
+
+describe("a background process that nobody asked to be told of", () => {
+  const ended = (world: World, chat: string) =>
+    until(`a notice in ${chat}; there: ${JSON.stringify(world.textsOf(chat))}`, () =>
+      world.textsOf(chat).some((text) => text.startsWith("⚙️")),
+    );
+
+  test("is told to people when it ends, with what it printed last, and starts no turn", () =>
+    inWorld(async (world) => {
+      const gateway = await world.start();
+      world.paper.say("ann", "leave sleep 1; echo that was it; exit 3");
+      await ended(world, "ann");
+      const [, notice = "", ...more] = world.textsOf("ann");
+      assert.match(notice, /^⚙️ Background process proc_\w+ ended \(exit code 3\): sleep 1;/);
+      assert.match(notice, /that was it/);
+      await gateway.stop();
+      assert.deepEqual([...more, ...wakes(world.home)], []);
+    }));
+
+  test("is told after a failure alone, where the settings say so", () =>
+    inWorld(
+      async (world) => {
+        const gateway = await world.start();
+        world.paper.say("bob", "leave sleep 1; echo fine");
+        await until("it runs", () => world.textsOf("bob").includes("Started."));
+        world.paper.say("ann", "leave sleep 2; exit 4");
+        await ended(world, "ann");
+        await gateway.stop();
+        assert.deepEqual(world.textsOf("bob"), ["Started."]);
+      },
+      { config: "display:\n  background_process_notifications: error\n" },
     ));
 });

@@ -85,7 +85,7 @@ export interface OpenAgent {
     /** Oldest first; those that ended are kept for a while. */
     list(): readonly Pick<
       TrackedProcess,
-      "id" | "pid" | "command" | "startedAt" | "exitCode" | "output" | "notify" | "watch" | "matched"
+      "id" | "pid" | "command" | "startedAt" | "exitCode" | "output" | "notify" | "consumed" | "watch" | "matched"
     >[];
     /** False when it does not run. */
     stop(id: string): Promise<boolean>;

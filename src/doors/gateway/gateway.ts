@@ -126,6 +126,7 @@ class Gateway {
     this.#notices = new Notices({
       ...{ home, settings, work, routes, clock, log },
       link: (name) => this.#links.get(name),
+      isAllowed: (who) => this.#inbound.isAllowed(who),
       links: () => this.#links.values(),
       lastIn: (key) => this.#desk.lastIn(key),
       arrived: () => this.#desk.look(),
@@ -255,6 +256,7 @@ class Gateway {
     void this.#watch("media", ["media_cleanup", "media_cleanup"], () => chatFiles(home, clock).clean());
     void this.#watch("directory", ["expiry_first", "directory"], () => this.#writeDirectory());
     void this.#watch("inbox", ["controls", "controls"], async () => this.#desk.look());
+    void this.#watch("processes", ["controls", "controls"], () => this.#notices.processes());
     void this.#watch("cards", ["kanban_notify", "kanban_notify"], () => this.#kanban.tell());
     // The start alone leaves 5 MB behind that nobody needs again.
     void this.#watch("memory", ["rest_first", "rest_every"], async () => {

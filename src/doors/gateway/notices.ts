@@ -26,6 +26,7 @@ interface NoticesOptions {
   readonly log: Logger;
   link(platform: string): Link | undefined;
   links(): Iterable<Link>;
+  isAllowed(who: OwnMessage): Promise<boolean>;
   lastIn(key: string): OwnMessage | null;
   /** A row of the inbox may be new. */
   arrived(): void;
@@ -34,6 +35,9 @@ interface NoticesOptions {
 export class Notices {
   readonly #options: NoticesOptions;
   #told = 0;
+  /** Conversations of chats that are open, with the chat of each. */
+  readonly #open = new Map<OpenAgent, string>();
+  readonly #ended = new WeakSet<object>();
 
   constructor(options: NoticesOptions) {
     this.#options = options;
@@ -50,7 +54,44 @@ export class Notices {
   }
 
   /** Reads what an agent says outside of its turns until it is closed. */
-  async follow(key: string, { agent }: OpenAgent): Promise<void> {
+  async follow(key: string, conversation: OpenAgent): Promise<void> {
+    this.#open.set(conversation, key);
+    await this.#read(key, conversation).finally(() => this.#open.delete(conversation));
+  }
+
+  /** Tells chats of processes that ended since the last look and that the model is not told of and has not looked at. */
+  async processes(): Promise<void> {
+    const { home } = this.#options;
+    const mode = home.config().display.background_process_notifications;
+    for (const [{ agent, processes }, key] of this.#open) {
+      // The turn may read of it yet.
+      if (agent.busy) continue;
+      for (const process of processes.list()) {
+        const { exitCode, notify, consumed } = process;
+        if (exitCode === null || this.#ended.has(process)) continue;
+        this.#ended.add(process);
+        if (!notify && !consumed && mode !== "off" && (mode !== "error" || exitCode !== 0))
+          await this.#tellEnd(key, process, TAILS[mode]);
+      }
+    }
+  }
+
+  async #tellEnd(key: string, process: EndedProcess, most: number): Promise<void> {
+    const { home, routes, lastIn, isAllowed } = this.#options;
+    const origin = (await routes.get(key))?.origin;
+    const from = lastIn(key) ?? (origin && { source: origin });
+    const link = from && this.#options.link(from.source.platform);
+    if (!from || !link || link.entry.interactive === false || !(await isAllowed(from))) return;
+    const { id } = process;
+    const code = process.exitCode ?? 0;
+    const command = home.redact(process.command);
+    const output = home.redact(process.output).trim().slice(-most).replaceAll("```", "'''");
+    const text = t("⚙️ Background process {id} ended (exit code {code}): {command}", { id, code, command });
+    const shown = output === "" ? text : `${text}\n\`\`\`\n${output}\n\`\`\``;
+    await this.tell(link, targetOf(from), `notice:${id}`, shown);
+  }
+
+  async #read(key: string, { agent }: OpenAgent): Promise<void> {
     const { routes, log } = this.#options;
     for await (const event of agent.notices) {
       if (event.type !== "notice") continue;
@@ -174,6 +215,11 @@ export class Notices {
     return farewells;
   }
 }
+
+type EndedProcess = ReturnType<OpenAgent["processes"]["list"]>[number];
+
+/** How much of the end of its output is shown, in characters. */
+const TAILS = { all: 2000, result: 1000, error: 500 } as const;
 
 interface Notice {
   readonly link: Link;

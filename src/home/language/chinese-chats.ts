@@ -88,6 +88,7 @@ const NOTICES = {
     "由于提供商出错，模型无法回答。请稍后再试。",
   "(the whole answer is in the file below)": "（完整回答见下面的文件）",
   "A message could not be delivered: {why}": "有一条消息无法送达：{why}",
+  "⚙️ Background process {id} ended (exit code {code}): {command}": "⚙️ 后台进程 {id} 已结束（退出码 {code}）：{command}",
   "I am back.": "我回来了。",
   "The gateway stops.": "网关将停止。",
   "The gateway restarts.": "网关将重启。",

@@ -79,7 +79,11 @@ export const doorSections = {
     copy_shortcut: notUsedYet(text("auto", "key to copy")),
     ephemeral_system_ttl: whole(0, "seconds until notices in chats are deleted; 0 = never"),
     memory_notifications: choice(["off", "on", "verbose"], "on", "show a notice when a memory is saved"),
-    background_process_notifications: notUsedYet(text("all", "which background process notices to send in chats")),
+    background_process_notifications: choice(
+      ["all", "result", "error", "off"],
+      "all",
+      "tell a chat that a background process ended of which the model is not told: with much or little output, only after a failure, or never",
+    ),
     tool_progress_overrides: record("old form of `display.platforms`: platform -> tool_progress"),
     busy_ack_enabled: flag(true, "acknowledge messages sent while the agent is working"),
     busy_ack_detail: flag(true, "include what the agent is doing in that message"),
