@@ -20,7 +20,7 @@ import {
   takeDirectives,
 } from "./media-out.ts";
 import { asTable, type GatewaySettings } from "./settings.ts";
-import { codePoints, splitMessage, utf8Bytes, utf16 } from "./split.ts";
+import { codePoints, splitMessage, utf8Bytes, utf16, withoutCounter } from "./split.ts";
 
 interface AnswerOptions {
   readonly home: OpenHome;
@@ -219,11 +219,6 @@ function firstPart(text: string, entry: PlatformEntry): string {
   const room = limits.max - limits.length(t(IN_FILE)) - 2;
   const parts = splitMessage(text, { ...limits, max: room });
   return `${withoutCounter(parts[0] ?? "", 1, parts.length)}\n\n${t(IN_FILE)}`;
-}
-
-/** A part as it was before it was numbered. */
-export function withoutCounter(part: string, number: number, of: number): string {
-  return of < 2 ? part : part.slice(0, -` (${number}/${of})`.length);
 }
 
 async function keepText(text: string, { paths }: OpenHome): Promise<OutgoingFile> {

@@ -2,11 +2,11 @@
 import type { Logger } from "../../home/log.ts";
 import { type Clock, within } from "../../kit/clock.ts";
 import { messageOf } from "../../kit/errors.ts";
-import { masked, mayBecomeSilence, splitFor, withoutCounter } from "./answer.ts";
+import { masked, mayBecomeSilence, splitFor } from "./answer.ts";
 import type { ChatTarget, PlatformAdapter, PlatformEntry, SendResult } from "./contract.ts";
 import { leadsToFile, pathsToCheck, visibleSoFar } from "./media-out.ts";
 import type { GatewaySettings } from "./settings.ts";
-import { splitMessage } from "./split.ts";
+import { splitMessage, withoutCounter } from "./split.ts";
 
 export interface LiveOptions {
   readonly adapter: PlatformAdapter;

@@ -1,4 +1,5 @@
-// A long message in parts that each stand for themselves: code stays code, nothing is lost, and no part is longer than its platform takes.
+// A long message in parts that each stand for themselves: code stays code, a table has its header, nothing is lost, and no part is longer
+// than its platform takes.
 
 /** Room for ` (10/12)` behind each part. */
 const COUNTER = 10;
@@ -38,14 +39,22 @@ function cutIntoParts(text: string, max: number, length: (text: string) => numbe
   for (let rest = text; rest !== ""; ) {
     const prefix: string = fence ? `${fence.marks}${fence.language}\n` : "";
     if (length(prefix) + length(rest) <= max - COUNTER) {
-      parts.push(prefix + rest);
+      parts.push(closed(prefix + rest, fenceAtEnd(rest, fence)));
       break;
     }
     const room = max - COUNTER - length(prefix) - ((fence?.marks.length ?? 3) + 1);
     const budget = room < 1 ? Math.max(1, Math.floor(max / 2)) : room;
-    const body = rest.slice(0, cutWithin(rest, budget, length));
+    const cut = cutWithin(rest, budget, length);
+    const inTable = cutTable(rest, tableAround(rest, cut, fence), budget, length);
+    if (inTable) {
+      if (inTable.part !== "") parts.push(prefix + inTable.part);
+      fence = null;
+      rest = inTable.left;
+      continue;
+    }
+    const body = rest.slice(0, cut);
     fence = fenceAtEnd(body, fence);
-    parts.push(prefix + (fence ? `${body}\n${fence.marks}` : body));
+    parts.push(closed(prefix + body, fence));
     rest = afterCut(rest.slice(body.length), fence !== null);
     // A block that ends right here is closed already: no empty one begins the next part.
     const end: string | undefined = fence ? /^ {0,3}(?:`{3,}|~{3,})[ \t]*(?:\n|$)/.exec(rest)?.[0] : undefined;
@@ -55,6 +64,8 @@ function cutIntoParts(text: string, max: number, length: (text: string) => numbe
   }
   return parts;
 }
+
+const closed = (text: string, fence: Fence | null) => (fence ? `${text}\n${fence.marks}` : text);
 
 /** Where to cut, by what is lost least: behind a line, behind a word, in a word; not inside inline code if that can be helped. */
 function cutWithin(text: string, budget: number, length: (text: string) => number): number {
@@ -89,21 +100,120 @@ function afterCut(rest: string, inCode: boolean): string {
 }
 
 function fenceAtEnd(body: string, open: Fence | null): Fence | null {
-  let fence = open;
-  for (const line of body.split("\n")) {
-    const found = /^ {0,3}(`{3,}|~{3,})[ \t]*([^\s`]*)/.exec(line);
-    if (!found) continue;
-    const [, marks = "", language = ""] = found;
-    if (fence === null) fence = { marks, language };
-    else if (marks.startsWith(fence.marks) && line.trim() === marks) fence = null;
-  }
-  return fence;
+  return body.split("\n").reduce(fenceBehind, open);
 }
 
+/** The block that is open behind a line. */
+function fenceBehind(open: Fence | null, line: string): Fence | null {
+  const found = /^ {0,3}(`{3,}(?=[^`]*$)|~{3,})[ \t]*([^\s`]*)/.exec(line);
+  if (!found) return open;
+  const [, marks = "", language = ""] = found;
+  if (open === null) return { marks, language };
+  return marks.startsWith(open.marks) && line.trim() === marks ? null : open;
+}
+
+// Tables.
+
+interface Table {
+  readonly start: number;
+  /** Where each of its lines ends: header, the line below it, rows. */
+  readonly ends: readonly number[];
+}
+
+const endOf = ({ ends }: Table) => ends.at(-1) ?? 0;
+
+function* tablesIn(text: string, open: Fence | null = null): Generator<Table> {
+  let fence = open;
+  const lineEnd = (from: number) => (text.indexOf("\n", from) + 1 || text.length + 1) - 1;
+  for (let start = 0; start < text.length; ) {
+    const end = lineEnd(start);
+    const line = text.slice(start, end);
+    const ruleEnd = lineEnd(end + 1);
+    if (fence === null && end < text.length && isTableTop(line, text.slice(end + 1, ruleEnd))) {
+      const ends = [end, ruleEnd];
+      for (let from = ruleEnd + 1; from < text.length; from = (ends.at(-1) ?? from) + 1) {
+        const rowEnd = lineEnd(from);
+        if (!text.slice(from, rowEnd).includes("|")) break;
+        ends.push(rowEnd);
+      }
+      yield { start, ends };
+      start = (ends.at(-1) ?? end) + 1;
+      continue;
+    }
+    fence = fenceBehind(fence, line);
+    start = end + 1;
+  }
+}
+
+/** A header, and the line of dashes below it. */
+function isTableTop(header: string, rule: string): boolean {
+  if (!header.includes("|") || !rule.includes("|") || !/^[\s|:-]*-[\s|:-]*$/.test(rule)) return false;
+  const columns = cellsIn(rule);
+  return (
+    columns.every((cell) => /^:?-+:?$/.test(cell.trim())) && Math.abs(columns.length - cellsIn(header).length) <= 1
+  );
+}
+
+const cellsIn = (line: string) =>
+  line
+    .trim()
+    .replace(/^\||(?<!\\)\|$/g, "")
+    .split(PIPE);
+const PIPE = /(?<!\\)\|/;
+
+/** The table that a cut goes through. */
+function tableAround(text: string, cut: number, fence: Fence | null): Table | null {
+  for (const table of tablesIn(text, fence)) {
+    if (table.start >= cut) return null;
+    if (cut < endOf(table)) return table;
+  }
+  return null;
+}
+
+/** Cuts behind the table, before it, or between two rows: then the header comes again. Null: not even its header fits. */
+function cutTable(
+  text: string,
+  table: Table | null,
+  budget: number,
+  length: (text: string) => number,
+): { readonly part: string; readonly left: string } | null {
+  if (table === null) return null;
+  const { start, ends } = table;
+  const fits = (end: number, from = 0) => length(text.slice(from, end)) <= budget;
+  const end = endOf(table);
+  if (fits(end)) return { part: text.slice(0, end), left: text.slice(end).trimStart() };
+  const before = text.slice(0, start).trimEnd();
+  const most = ends.findIndex((rowEnd) => !fits(rowEnd)) - 1;
+  if (start > 0 && (before === "" || most < 2 || fits(end, start))) return { part: before, left: text.slice(start) };
+  const [, topEnd = 0, firstEnd = 0] = ends;
+  const top = text.slice(start, topEnd + 1);
+  if (most >= 2) return { part: text.slice(0, ends[most]), left: top + text.slice((ends[most] ?? 0) + 1) };
+  // One row alone is too long: it is cut in a cell, and what is left of that stays in its column.
+  const row = text.slice(topEnd + 1, firstEnd);
+  const room = budget - length(top);
+  if (ends.length < 3 || room < 1) return null;
+  const piece = row.slice(0, cutWithin(row, room, length));
+  const columns = piece.trimStart().replace(/^\|/, "").split(PIPE).length;
+  const again = `${"| ".repeat(columns)}${row.slice(piece.length).trimStart()}`;
+  return again.length < row.length ? { part: top + piece, left: top + again + text.slice(firstEnd) } : null;
+}
+
+/** The counter is no cell of a row and no line of code. */
 function numbered(parts: readonly string[]): string[] {
   if (parts.length < 2) return [...parts];
-  return parts.map((part, index) => {
-    const afterFence = /(?:^|\n) {0,3}(?:`{3,}|~{3,})$/.test(part);
-    return `${part}${afterFence ? "\n" : " "}(${index + 1}/${parts.length})`;
-  });
+  return parts.map((part, index) => `${part}${beforeCounter(part)}(${index + 1}/${parts.length})`);
+}
+
+function beforeCounter(part: string): string {
+  const text = part.trimEnd();
+  if (/(?:^|\n) {0,3}(?:`{3,}|~{3,})$/.test(text)) return "\n";
+  const last = text.slice(text.lastIndexOf("\n") + 1).includes("|") ? [...tablesIn(text)].at(-1) : undefined;
+  return last && endOf(last) === text.length ? "\n\n" : " ";
+}
+
+/** A part as it was before it was numbered. */
+export function withoutCounter(part: string, number: number, of: number): string {
+  const counter = `(${number}/${of})`;
+  if (of < 2 || !part.endsWith(counter)) return part;
+  return part.slice(0, -counter.length).replace(/(?:\n\n| |\n)$/, "");
 }

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { splitFor } from "../../answer.ts";
 import type { ChatMessage } from "../../contract.ts";
+import { splitMessage } from "../../split.ts";
 import { addressesOf, entry, webhookOf } from "./entry.ts";
 import { menuOf, parsePress } from "./sending.ts";
 
@@ -141,4 +143,18 @@ test("a description is never empty and never too long", () => {
     shown.map(({ description }) => description.length),
     [1, 256],
   );
+});
+
+test("of a table that is longer than a message every row says which value is which", () => {
+  const rows = Array.from({ length: 200 }, (_, at) => `| host${at} | ${"b".repeat(at % 9)} | down |`);
+  const text = ["The hosts:", "| Host | Name | State |", "|---|---|---|", ...rows].join("\n");
+  const sent = splitMessage(text, splitFor(entry)).map((part) => entry.format?.(part) ?? part);
+  assert.ok(sent.length > 1);
+  for (const part of sent) {
+    assert.ok(part.length <= entry.maxLength);
+    assert.doesNotMatch(part, /\|/);
+    assert.match(part, /\n\n\\\(\d\/\d\\\)$/);
+  }
+  const hosts = sent.join("\n").match(/^\*host\d+\*(?:\n• Name: b+)?\n• State: down$/gm);
+  assert.equal(hosts?.length, 200);
 });
