@@ -258,7 +258,13 @@ describe("a gateway", () => {
     }));
     paper.say("gus", "hello");
     await until("a sentence", () => paper.textsOf("gus").length === 1);
-    assert.doesNotMatch(paper.textsOf("gus").join("\n"), /sk-abcdef|HTTP 401|\{/);
+    assert.deepEqual(paper.textsOf("gus"), [
+      "The model provider refused the key. The owner of this bot has to check it.",
+    ]);
+    assert.match(
+      await readFile(home.at("logs/gateway.log"), "utf8"),
+      /127\.0\.0\.1 did not accept the API key\. Check /,
+    );
     answerTurns(model, (request) => ({ text: `heard: ${lastSaid(request)}` }));
     paper.say("gus", "again");
     await answered("gus", "again");

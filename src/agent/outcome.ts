@@ -1,7 +1,14 @@
+import type { FailureReason } from "../llm/errors/classify.ts";
 import type { AssistantMessage, HistoryMessage } from "../llm/messages.ts";
 import type { Conversation } from "./conversation.ts";
 import type { TurnOutcome } from "./events.ts";
 import type { SteerBox } from "./steer.ts";
+
+export interface ModelFailure {
+  readonly reason: FailureReason;
+  /** What the user said is no part of the conversation any more. */
+  readonly takenBack?: true;
+}
 
 /** How a turn comes to its end, before it is written down. */
 export interface Ending {
@@ -18,6 +25,8 @@ export interface Ending {
   readonly transformed?: true;
   /** For logs and machines. */
   readonly error?: string;
+  /** Why the model could not be asked; a door whose readers do not run this Hermes says it in its own words. */
+  readonly failure?: ModelFailure;
   readonly compressionExhausted?: true;
   readonly stoppedByQuota?: true;
   readonly guardrail?: NonNullable<TurnOutcome["guardrail"]>;
@@ -26,6 +35,16 @@ export interface Ending {
 /** An end without an answer of the model: the sentence says what happened and what to do. */
 export function failedEnding(exitReason: string, sentence: string, error: string = sentence): Ending {
   return { type: "end", exitReason, finalText: sentence, kind: "failed", error };
+}
+
+/** The same end, after what the user said was taken out of the conversation. */
+export function withoutMessage(ending: Ending): Ending {
+  const { finalText, failure } = ending;
+  return {
+    ...ending,
+    finalText: `${finalText}\nYour message was removed from the conversation; send it again after /compress or /new.`,
+    ...(failure ? { failure: { ...failure, takenBack: true } } : {}),
+  };
 }
 
 /** An end before the work was done. `text` is what there is of an answer, or the sentence that stands for it. */

@@ -198,13 +198,16 @@ export function failureEnding(
 ): Ending {
   const line = failureLine(classified, model.target.apiKey);
   const { text } = explainError(classified, model.target, error);
-  const quota = NO_QUOTA.has(classified.reason) ? { stoppedByQuota: true as const } : {};
+  const facts = {
+    failure: { reason: classified.reason },
+    ...(NO_QUOTA.has(classified.reason) ? { stoppedByQuota: true as const } : {}),
+  };
   if (worthRetrying) {
     const times = attempts === 1 ? "1 attempt" : `${attempts} retries`;
     const said = `API call failed after ${times}: ${text}`;
-    return { ...failedEnding("all_retries_exhausted_no_response", said, line), ...quota };
+    return { ...failedEnding("all_retries_exhausted_no_response", said, line), ...facts };
   }
-  return { ...failedEnding(exitReason(classified), text, line), ...quota };
+  return { ...failedEnding(exitReason(classified), text, line), ...facts };
 }
 
 /** What a server will never take is kept for whoever looks into it. */

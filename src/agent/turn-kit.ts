@@ -42,7 +42,7 @@ export interface TurnRecord {
 }
 
 /** What a door says about the end of a turn. */
-type TurnEnd = Pick<Ending, "kind" | "finalText" | "exitReason">;
+type TurnEnd = Pick<Ending, "kind" | "finalText" | "exitReason" | "failure">;
 
 /** What the user said was taken back before the turn began, or its turn is put off: nothing more of it is kept. */
 export class WithdrawnError extends Error {

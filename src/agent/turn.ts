@@ -17,6 +17,7 @@ import {
   interruptedEnding,
   interruptedWaiting,
   makeOutcome,
+  withoutMessage,
 } from "./outcome.ts";
 import { offerToKeep } from "./pasted-keys.ts";
 import { emptyAnswerDelayMs, failureEnding, keepRefused, pause, rescueFromOverflow } from "./recovery.ts";
@@ -385,10 +386,7 @@ class Turn {
     const large = (meter.lastPromptTokens ?? 0) > 50_000 || transcript.messages.length > 80;
     if (!large || this.#compressed || this.#messages.at(-1)?.role !== "user") return ending;
     await transcript.takeBackUser(this.#user);
-    return {
-      ...ending,
-      finalText: `${ending.finalText}\nYour message was removed from the conversation; send it again after /compress or /new.`,
-    };
+    return withoutMessage(ending);
   }
 
   #interrupted(): Ending {

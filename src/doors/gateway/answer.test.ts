@@ -5,6 +5,8 @@ import { type TestContext, test } from "node:test";
 import fc from "fast-check";
 import { tempHome } from "../../../test/support/temp-home.ts";
 import { openHome } from "../../home/open.ts";
+import { classifyApiError, type FailureReason } from "../../llm/errors/classify.ts";
+import { explainError } from "../../llm/errors/explain.ts";
 import { createRedactor } from "../../safety/redact.ts";
 import { composeAnswer, footerLine, isSilence, masked, mayBecomeSilence, plainFailure, splitFor } from "./answer.ts";
 import type { PlatformEntry, ReceivedFile } from "./contract.ts";
@@ -90,6 +92,7 @@ const AUTH = /refused the key/;
 const POLICY = /because of its rules/;
 const RATE = /limiting requests/;
 const OTHER = /error at the provider/;
+const SETTINGS = /check its settings/;
 
 // [text, what is said instead; null: it stays]
 const ERRORS: readonly (readonly [string, RegExp | null])[] = [
@@ -121,6 +124,39 @@ test("a provider's bare error becomes a plain sentence of its kind; an answer th
     if (said === null) assert.equal(plainFailure(text), text);
     else assert.match(plainFailure(text), said, text);
   }
+});
+
+const REASONS: Readonly<Record<FailureReason, RegExp>> = {
+  ...{ auth: AUTH, key_host_mismatch: AUTH, content_policy_blocked: POLICY },
+  ...{ rate_limit: RATE, upstream_rate_limit: RATE, overloaded: RATE },
+  ...{ billing: /no credit left/, budget_exceeded: /spending limit/, image_too_large: /smaller one/ },
+  ...{ context_overflow: /too long/, long_context_tier: /too long/, payload_too_large: /too long/ },
+  ...{ model_not_found: SETTINGS, provider_policy_blocked: SETTINGS, oauth_long_context_beta_forbidden: SETTINGS },
+  ...{ llama_cpp_grammar_pattern: SETTINGS, multimodal_tool_content_unsupported: SETTINGS },
+  ...{ ssl_cert_verification: SETTINGS, format_error: SETTINGS },
+  ...{
+    thinking_signature: OTHER,
+    invalid_encrypted_content: OTHER,
+    server_error: OTHER,
+    timeout: OTHER,
+    unknown: OTHER,
+  },
+};
+
+test("a chat reads of every kind of failure without keys, hosts, files and what the server wrote", async (t) => {
+  const { compose, home } = await world(t);
+  const target = { provider: "openrouter", model: "maker/m1", baseUrl: "https://llm.example.org/v1" };
+  for (const [reason, said] of Object.entries(REASONS) as [FailureReason, RegExp][]) {
+    const classified = { ...classifyApiError({ message: "SERVER SAID see config.yaml" }), reason };
+    const { text } = explainError(classified, target);
+    const { payloads, notes } = await compose(text, { failed: true, failure: { reason } });
+    const [shown = ""] = textsOf(payloads);
+    assert.match(shown, said, reason);
+    assert.doesNotMatch(shown, /example|openrouter|maker|_KEY|\.env|\.yaml|\.log|SERVER|hermes/i, reason);
+    assert.ok(notes[0]?.includes(home.redact(text)), reason);
+  }
+  const { payloads } = await compose("x", { failed: true, failure: { reason: "format_error", takenBack: true } });
+  assert.match(textsOf(payloads)[0] ?? "", /settings\.\nYour message was removed from the conversation/);
 });
 
 test("the raw error goes to the log, masked", async (t) => {

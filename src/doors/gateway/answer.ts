@@ -2,10 +2,12 @@
 import { randomUUID } from "node:crypto";
 import { writeFile } from "node:fs/promises";
 import { join, relative } from "node:path";
+import type { ModelFailure } from "../../agent/outcome.ts";
 import { said as inLanguage, t } from "../../home/language/words.ts";
 import type { OpenHome } from "../../home/open.ts";
 import { type Clock, systemClock } from "../../kit/clock.ts";
 import { isWithin } from "../../kit/files.ts";
+import type { FailureReason } from "../../llm/errors/classify.ts";
 import { holdsSecret } from "../../safety/url-guard.ts";
 import { cacheFolder } from "../../tools/media/endpoint.ts";
 import type { AdapterHost, OutgoingFile, PlatformEntry } from "./contract.ts";
@@ -32,6 +34,8 @@ interface AnswerOptions {
   readonly origin: "chat" | "unattended";
   /** The turn failed: its sentence is said whatever it looks like. */
   readonly failed?: boolean;
+  /** Why, when the model could not be asked: the chat reads the sentence for that in place of the text. */
+  readonly failure?: ModelFailure | undefined;
   /** Files that tools of this turn want sent. */
   readonly mediaFromTools?: readonly string[];
   /** A sound file that speaks the answer: it goes first. */
@@ -72,7 +76,7 @@ const IN_FILE = "(the whole answer is in the file below)";
 export async function composeAnswer(text: string, options: AnswerOptions): Promise<Answer> {
   const { home, origin, streamed = [], failed = false } = options;
   const notes: string[] = [];
-  const said = plainFailure(text);
+  const said = options.failure === undefined ? plainFailure(text) : failureWords(options.failure);
   if (said !== text) notes.push(`a model's error was told in other words: ${home.redact(text)}`);
   if (!failed && isSilence(said, origin)) return { payloads: [], notes, unused: streamed };
   const { body, files } = await filesOf(said.trim(), options, notes);
@@ -301,21 +305,57 @@ const ERROR_START =
 const LONGEST_ERROR = 400;
 const MOST_NEWLINES = 4;
 
+const SAID = {
+  policy: "The model provider refused this request because of its rules. Rephrase it.",
+  limited: "The model provider is limiting requests right now. Try again in a few minutes.",
+  key: "The model provider refused the key. The owner of this bot has to check it.",
+  credit: "The account of this bot at the model provider has no credit left. The owner has to add some.",
+  spent: "The spending limit of this bot is reached. The owner can raise it.",
+  settings:
+    "The model provider does not take requests the way this bot is set up. The owner has to check its settings.",
+  length: "The conversation is too long for the model. Use /compress to shorten it, or /new to start over.",
+  image: "An image in the conversation is too large for the model. Send a smaller one, or use /new.",
+  other: "The model could not answer because of an error at the provider. Try again in a moment.",
+} as const;
+
+/** What a chat reads: nobody there has the keys, hosts and files that the words for a terminal name. Those are in the log. */
+const FAILURE_WORDS: Readonly<Record<FailureReason, string>> = {
+  auth: SAID.key,
+  key_host_mismatch: SAID.key,
+  content_policy_blocked: SAID.policy,
+  rate_limit: SAID.limited,
+  upstream_rate_limit: SAID.limited,
+  overloaded: SAID.limited,
+  billing: SAID.credit,
+  budget_exceeded: SAID.spent,
+  context_overflow: SAID.length,
+  long_context_tier: SAID.length,
+  payload_too_large: SAID.length,
+  image_too_large: SAID.image,
+  model_not_found: SAID.settings,
+  provider_policy_blocked: SAID.settings,
+  oauth_long_context_beta_forbidden: SAID.settings,
+  llama_cpp_grammar_pattern: SAID.settings,
+  multimodal_tool_content_unsupported: SAID.settings,
+  ssl_cert_verification: SAID.settings,
+  format_error: SAID.settings,
+  thinking_signature: SAID.other,
+  invalid_encrypted_content: SAID.other,
+  server_error: SAID.other,
+  timeout: SAID.other,
+  unknown: SAID.other,
+};
+
 const FAILURES: readonly (readonly [RegExp, string])[] = [
-  [
-    /policy|safety|moderation|content filter|refus(?:al|ed to answer)/i,
-    "The model provider refused this request because of its rules. Rephrase it.",
-  ],
-  [
-    /\b429\b|rate.?limit|too many requests|quota/i,
-    "The model provider is limiting requests right now. Try again in a few minutes.",
-  ],
-  [
-    /\b40[13]\b|authenticat|unauthorized|forbidden|api key|credential/i,
-    "The model provider refused the key. The owner of this bot has to check it.",
-  ],
+  [/policy|safety|moderation|content filter|refus(?:al|ed to answer)/i, SAID.policy],
+  [/\b429\b|rate.?limit|too many requests|quota/i, SAID.limited],
+  [/\b40[13]\b|authenticat|unauthorized|forbidden|api key|credential/i, SAID.key],
 ];
-const OTHER_FAILURE = "The model could not answer because of an error at the provider. Try again in a moment.";
+
+const TAKEN_BACK = "Your message was removed from the conversation; send it again after /compress or /new.";
+
+const failureWords = ({ reason, takenBack }: ModelFailure) =>
+  [FAILURE_WORDS[reason], ...(takenBack ? [TAKEN_BACK] : [])].map(inLanguage).join("\n");
 
 /** A provider's bare error becomes a plain sentence; everything else is returned as it is. */
 export function plainFailure(text: string): string {
@@ -323,5 +363,5 @@ export function plainFailure(text: string): string {
   if (trimmed.length > LONGEST_ERROR || trimmed.split("\n").length > MOST_NEWLINES + 1) return text;
   const start = trimmed.replace(/^[\p{P}\p{S}\p{M}\s\u200d]+/u, "");
   if (!ERROR_START.test(start)) return text;
-  return inLanguage(FAILURES.find(([pattern]) => pattern.test(start))?.[1] ?? OTHER_FAILURE);
+  return inLanguage(FAILURES.find(([pattern]) => pattern.test(start))?.[1] ?? SAID.other);
 }

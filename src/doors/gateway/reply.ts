@@ -1,6 +1,7 @@
 // What a chat sees of a turn: signs of life while it works, notices, and the answer as parts of the outbox.
 import type { AgentEvent } from "../../agent/events.ts";
 import type { OpenAgent } from "../../agent/opened.ts";
+import type { ModelFailure } from "../../agent/outcome.ts";
 import { said } from "../../home/language/words.ts";
 import type { Logger } from "../../home/log.ts";
 import { type Clock, within } from "../../kit/clock.ts";
@@ -139,7 +140,11 @@ export class Reply {
   /** The answer as parts of the outbox, for each chat that gets it. */
   async compose(
     text: string,
-    { failed, conversation }: { readonly failed: boolean; readonly conversation: OpenAgent },
+    {
+      failed,
+      failure,
+      conversation,
+    }: { readonly failed: boolean; readonly failure?: ModelFailure | undefined; readonly conversation: OpenAgent },
   ): Promise<readonly OutboxPart[]> {
     const { settings, log } = this.#ports;
     const streamed = (await this.#live?.streamed().catch(() => [])) ?? [];
@@ -151,7 +156,7 @@ export class Reply {
         const { entry } = destination;
         const own = entry.name === this.#bot.entry.name ? { streamed } : {};
         const { payloads, notes, unused } = await composeAnswer(text, {
-          ...{ home: settings.home, settings, entry, origin, failed, clock: this.#ports.clock },
+          ...{ home: settings.home, settings, entry, origin, failed, failure, clock: this.#ports.clock },
           ...{ mediaFromTools: this.#media, reasoning: this.#thought, download: this.#ports.download, ...own },
           footer: footerOf(conversation),
           asVoice: entry.name === this.#bot.entry.name ? asVoice : null,

@@ -320,7 +320,9 @@ export class ChatTurn {
         const ended = isStopped ? ENDS.stop : end.kind === "failed" ? ("failed" as const) : ("answered" as const);
         const outcome = says ? ended : ENDS[why];
         const text = isStopped ? said(STOPPED_ELSEWHERE) : why === "timeout" ? TIMED_OUT : (end.finalText ?? "");
-        const outbox = says ? await this.#reply.compose(text, { failed: end.kind === "failed", conversation }) : [];
+        const outbox = says
+          ? await this.#reply.compose(text, { failed: end.kind === "failed", failure: end.failure, conversation })
+          : [];
         const joined = conversation.agent.isSteered ? [] : this.#joined.map(({ id }) => id);
         const stored = await work.finish(lease, {
           sessionId,

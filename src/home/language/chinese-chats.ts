@@ -84,6 +84,17 @@ const NOTICES = {
     "模型提供商目前限制请求。请几分钟后再试。",
   "The model provider refused the key. The owner of this bot has to check it.":
     "模型提供商拒绝了密钥。需要此机器人的所有者检查。",
+  "Your message was removed from the conversation; send it again after /compress or /new.":
+    "你的消息已从对话中移除；请在 /compress 或 /new 之后重新发送。",
+  "The account of this bot at the model provider has no credit left. The owner has to add some.":
+    "此机器人在模型提供商的账户余额已用完。需要所有者充值。",
+  "The spending limit of this bot is reached. The owner can raise it.": "此机器人已达到花费上限。所有者可以提高它。",
+  "The model provider does not take requests the way this bot is set up. The owner has to check its settings.":
+    "模型提供商不接受此机器人当前设置下的请求。需要所有者检查设置。",
+  "The conversation is too long for the model. Use /compress to shorten it, or /new to start over.":
+    "对话对模型来说太长。用 /compress 缩短它，或用 /new 重新开始。",
+  "An image in the conversation is too large for the model. Send a smaller one, or use /new.":
+    "对话中的图片对模型来说太大。请发一张更小的，或用 /new。",
   "The model could not answer because of an error at the provider. Try again in a moment.":
     "由于提供商出错，模型无法回答。请稍后再试。",
   "(the whole answer is in the file below)": "（完整回答见下面的文件）",
