@@ -358,6 +358,33 @@ test("an answer that is written bit by bit is one message, formatted at its end"
   await chat.shows(/^Second[\s\S]*done\.$/);
 });
 
+test("an answer that was written for long comes as a new message with a sound, and what was shown of it goes", async () => {
+  await using world = await telegramWorld({
+    config: "streaming:\n  enabled: true\n  edit_interval: 0.1\n  fresh_final_after_seconds: 0.5\n",
+  });
+  const { telegram, ada, model } = world;
+  const chat = telegram.dm(ada);
+  const words = Array.from({ length: 60 }, (_, n) => `word${n}.`).join(" ");
+  answerTurns(model, () => ({ text: `**Begin** ${words} *end*!`, pace: 15 }));
+  chat.write(ada, "stream");
+  const shown = await chat.shows(/▉$/);
+  const answer = await chat.shows(/word59\. end!$/);
+  assert.notEqual(answer.id, shown.id);
+  assert.deepEqual(answer.past, [], "it was not edited");
+  assert.equal(answer.silent, false);
+  assert.ok(shown.silent);
+  assert.deepEqual(
+    chat.fromBot.map(({ id }) => id),
+    [answer.id],
+  );
+  const description = "Bad Request: message can't be deleted";
+  telegram.breakNext("deleteMessage", { kind: "answer", code: 400, description });
+  answerTurns(model, () => ({ text: `Second ${words} done.`, pace: 15 }));
+  chat.write(ada, "once more");
+  await chat.shows(/^Second[\s\S]*done\.$/);
+  assert.equal(chat.fromBot.filter(({ text }) => text.startsWith("Second")).length, 1, "nothing is there twice");
+});
+
 test("what was being written into a message that somebody deletes is said in another", async () => {
   await using world = await telegramWorld({
     config: "streaming:\n  enabled: true\n  edit_interval: 60\n  buffer_threshold: 100000\n",

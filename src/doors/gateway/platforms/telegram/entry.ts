@@ -54,6 +54,7 @@ export const entry: PlatformEntry = {
   // The Bot API knows no key of a message and no history.
   repeatIsSafe: false,
   canEdit: true,
+  freshFinal: true,
   piiSafe: true,
   display: { tool_progress: "off", busy_ack_detail: false },
   batchSeconds,

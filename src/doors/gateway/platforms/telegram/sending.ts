@@ -77,7 +77,8 @@ export class Sender implements Sending {
 
   async remove(target: ChatTarget, messageId: string): Promise<void> {
     const result = await this.#attempt(target, ["deleteMessage", { message_id: Number(messageId) }]);
-    if ("failed" in result) this.#host.log.debug(`a message was not deleted: ${result.error}`);
+    if ("failed" in result && !/message to delete not found/i.test(result.error))
+      throw new Error(`a message was not deleted: ${result.error}`);
   }
 
   async sendFile(target: ChatTarget, file: OutgoingFile, options: SendOptions): Promise<SendResult> {
