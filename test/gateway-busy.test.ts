@@ -1,6 +1,7 @@
 // Messages that arrive while a turn runs: they wait, steer or interrupt, and none is lost or answered twice.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { answerTurns, lastSaid, ModelServer, type RunningGateway, startGateway, until } from "./support/gateway-rig.ts";
 import type { RecordedRequest } from "./support/model-server/script.ts";
 import { paperHome, rowsOf } from "./support/paper-home.ts";
@@ -76,6 +77,7 @@ describe("a busy chat", () => {
     paper.say("a", "slow one");
     await held("slow one");
     paper.say("a", "two");
+    await sleep(500); // not in one breath
     paper.say("a", "three");
     await told("a", "when this turn is done");
     model.release("slow one");

@@ -103,12 +103,13 @@ for (const mode of ["interrupt", "queue", "steer"])
         const heard = paper.textsOf(`chat${chat}`).flatMap((text) => text.match(/^heard: (t\d+x\d+)$/m)?.[1] ?? []);
         assert.deepEqual(heard, [...new Set(heard)], `chat${chat} hears nothing twice`);
       }
-      const answered = rowsOf(home, "SELECT id FROM inbox WHERE outcome = 'answered'").length;
+      // What was written in one breath is one turn.
+      const answered = rowsOf(home, "SELECT DISTINCT message_id FROM inbox WHERE outcome = 'answered'").length;
       const causes = rowsOf(
         home,
         `SELECT DISTINCT cause FROM outbox WHERE cause LIKE 'inbox:%' AND payload LIKE '%"text":"heard: %'`,
       ).length;
-      assert.equal(causes, answered, "each answered row has its answer, and no other row has one");
+      assert.equal(causes, answered, "each turn that was answered has its answer, and no other has one");
     } finally {
       await gateway.kill();
       await paper.close();

@@ -77,9 +77,18 @@ const said = (
   return { kind, event: { text: "hi", type: "text", source, updateId: "", sentAt: Date.now() / 1000, ...more } };
 };
 
+let updates = 0;
+
 async function wrote(work: Awaited<ReturnType<typeof open>>["work"], ...messages: ReturnType<typeof said>[]) {
-  const events = messages.map(({ kind, event }, at) => ({
-    ...{ sessionKey: `chat:${event.source.thread_id}`, platform: "p", account: "b", updateId: `${at}`, kind, event },
+  const events = messages.map(({ kind, event }) => ({
+    ...{
+      sessionKey: `chat:${event.source.thread_id}`,
+      platform: "p",
+      account: "b",
+      updateId: `${++updates}`,
+      kind,
+      event,
+    },
   }));
   return (await work.accept(events as InboxEvent[])).map(String);
 }
@@ -122,6 +131,31 @@ test("what a turn began with stays together when it goes on, whoever wrote it", 
   assert.ok(taken.type === "taken");
   await work.begin(taken.lease, { sessionId: "s", ids: begun, messages: [{ role: "user", content: "hi" }] });
   assert.deepEqual(await turns(), [ids[0], ids[2]]);
+});
+
+test("texts that one person writes in a breath while a turn runs are one turn, on every platform", async (t) => {
+  const entry = { name: "p", display: {} };
+  const bot = () => ({ entry, account: "b", adapter: null }) as unknown as ReturnType<TurnPorts["bot"]>; // what a desk asks of it
+  let letGo = (): void => undefined;
+  const held = new Promise<never>((_, reject) => {
+    letGo = () => reject(new UserError("no model is set up"));
+  });
+  held.catch(() => undefined);
+  const borrow = () => held;
+  const conversations = { borrow } as unknown as TurnPorts["conversations"]; // all that a turn gets to ask
+  const { desk, work, turns } = await open(t, { bot, conversations });
+  const [running] = await wrote(work, said("ann"));
+  const over = turns();
+  while (desk.running.length === 0) await delay(5);
+  const [first] = await wrote(work, said("ann"), said("ann"));
+  const [other] = await wrote(work, said("bob"));
+  await delay(400);
+  const [later, queued] = await wrote(work, said("ann"), said("ann", { queued: true }));
+  const old = Date.now() / 1000 - 300;
+  const [late, lost] = await wrote(work, said("bob", { sentAt: old }), said("bob", { sentAt: old + 60 }));
+  await delay(100);
+  letGo();
+  assert.deepEqual(await over, [running, first, other, later, queued, late, lost]);
 });
 
 test("a goal comes after everything that people said", async (t) => {

@@ -49,6 +49,8 @@ export class Desk {
   #newest = 0;
   #wholeAt = 0;
   readonly #told = new Set<number>();
+  /** Texts that came while a turn of their chat ran, and that it goes on in spite of. */
+  readonly #meanwhile = new Set<number>();
   /** How often the turn of a row broke before it began. */
   readonly #broken = new Map<number, number>();
   readonly #paused = new Map<string, Pause>();
@@ -185,7 +187,7 @@ export class Desk {
       this.#wholeAt = now;
       this.#waiting = new Map(found);
       const present = new Set([...found.values()].flat().map(({ id }) => id));
-      for (const id of this.#told) if (!present.has(id)) this.#told.delete(id);
+      for (const ids of [this.#told, this.#meanwhile]) for (const id of ids) if (!present.has(id)) ids.delete(id);
     } else for (const { key, row } of fresh) this.#waiting.set(key, [...(this.#waiting.get(key) ?? []), row]);
     this.#newest = Math.max(this.#newest, ...fresh.map(({ row }) => row.id));
     for (const { key, row } of fresh)
@@ -253,13 +255,16 @@ export class Desk {
     const { entry } = this.#ports.bot(message.source.platform);
     const grace = entry.followUpSeconds?.(settings.option(entry.name)) ?? 0;
     const isFollowUp = this.#clock.now() - turn.startedAt < grace * 1000;
-    if (message.files?.length || isFollowUp) return;
+    if (message.files?.length) return;
+    this.#meanwhile.add(row.id);
+    if (isFollowUp) return;
     if (mode === "steer" && turn.steer(row, message.text)) return this.#acknowledge(key, row, message, "steered");
     if (mode !== "interrupt") return this.#acknowledge(key, row, message, "queued");
     const chain = this.#interrupts.get(key) ?? 0;
     if ((turn.conversation?.agent.activeChildren ?? 0) > 0) return this.#acknowledge(key, row, message, "children");
     if (chain >= LONGEST_CHAIN) return this.#acknowledge(key, row, message, "queued");
     this.#interrupts.set(key, chain + 1);
+    this.#meanwhile.delete(row.id);
     turn.interrupt("newer");
     await this.#acknowledge(key, row, message, "interrupted");
   }
@@ -302,19 +307,29 @@ export class Desk {
     const group = [...rows.slice(Math.max(0, overheard - MOST_OBSERVED), overheard + 1)];
     for (const next of rows.slice(overheard + 1)) {
       const last = group.at(-1);
-      if (!last || !this.#belong(last, next)) break;
+      if (!last || !(this.#belong(last, next) || this.#inOneBreath(group, next))) break;
       group.push(next);
     }
     return group;
   }
 
   #belong(last: InboxRow, next: InboxRow): boolean {
-    if (last.kind !== "user" || next.kind !== "user") return false;
     const [one, other] = [messageIn(last), messageIn(next)];
-    if (one.queued || other.queued || other.observed || one.source.user_id !== other.source.user_id) return false;
+    if (!areOfOne(last, next)) return false;
     const window = this.#windowOf(last);
     // Some platforms tell the time in whole seconds.
     return window > 0 && other.sentAt - one.sentAt <= Math.ceil(window);
+  }
+
+  /** They came in quick succession while a turn ran, whatever the platform waits for otherwise. */
+  #inOneBreath(group: readonly InboxRow[], next: InboxRow): boolean {
+    const [first, last] = [group.find(({ id }) => this.#meanwhile.has(id)), group.at(-1)];
+    if (!first || !last || !this.#meanwhile.has(last.id) || !this.#meanwhile.has(next.id)) return false;
+    const { batch } = this.#ports.settings.timers;
+    const since = (row: InboxRow) => next.receivedAt - row.receivedAt;
+    // What a platform hands out late, all at once, was not written so.
+    const isLive = messageIn(next).sentAt - messageIn(last).sentAt <= 1;
+    return areOfOne(last, next) && isLive && since(last) <= BREATH * batch && since(first) <= LONGEST_BREATH * batch;
   }
 
   /** How long a message waits for what belongs to it. */
@@ -469,10 +484,20 @@ const CUT_MS = 5000;
 /** How often everything that waits is read again. */
 const WHOLE_MS = 2000;
 const MOST_CHATS = 10_000;
+/** Seconds between two texts that are answered together, and from the first of them to the last. */
+const BREATH = 0.35;
+const LONGEST_BREATH = 1;
 
 /** Goals come after everything that people said. */
 const goalsLast = (one: InboxRow, other: InboxRow) =>
   Number(one.kind === "goal") - Number(other.kind === "goal") || one.id - other.id;
+
+/** Two texts of one person that may be one turn. */
+function areOfOne(last: InboxRow, next: InboxRow): boolean {
+  const [one, other] = [messageIn(last), messageIn(next)];
+  if (last.kind !== "user" || next.kind !== "user" || one.queued || other.queued) return false;
+  return !other.observed && one.source.user_id === other.source.user_id;
+}
 
 const messageIn = ({ event }: InboxRow) => event as QueuedMessage; // written by us
 
