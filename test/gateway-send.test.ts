@@ -6,6 +6,11 @@ import { paperHome, rowsOf } from "./support/paper-home.ts";
 import { PaperServer } from "./support/platforms/paper-server.ts";
 import type { TempHome } from "./support/temp-home.ts";
 
+interface Said {
+  readonly role: string;
+  readonly content?: unknown;
+}
+
 describe("a message to a chat", () => {
   let model: ModelServer;
   let paper: PaperServer;
@@ -101,6 +106,66 @@ describe("a message to a chat", () => {
       assert.equal(more, 1, "of several conversations of a chat none is meant");
       assert.equal(rowsOf(home, "SELECT 1 FROM outbox WHERE cause LIKE 'send:%' AND state = 'sent'").length >= 3, true);
     } finally {
+      await gateway.stop();
+    }
+  });
+
+  test("an agent that is open knows what was sent into its chat, also in the middle of its turn", async () => {
+    const list = { toolCalls: [{ name: "send_message", arguments: { action: "list" } }] };
+    const told = (text: string) => ({
+      toolCalls: [{ name: "send_message", arguments: { target: "paper:eve", message: text } }],
+    });
+    const { promise: held, resolve: goOn } = Promise.withResolvers<void>();
+    answerTurns(model, async ({ body }) => {
+      const user = String(body.messages.findLast(({ role }: Said) => role === "user")?.content ?? "");
+      const isFirst = body.messages.at(-1)?.role === "user";
+      if (user.startsWith("tell eve ")) return isFirst ? told(user.slice(9)) : { text: `told: ${user.slice(9)}` };
+      if (user !== "work") return { text: `heard: ${user}` };
+      if (isFirst) return list;
+      await held;
+      return { text: "worked" };
+    });
+    const saidTo = (user: string) =>
+      model.requests
+        .map(({ body }) => body.messages)
+        .filter((messages) => messages.some(({ role, content }: Said) => role === "user" && content === user));
+    const gateway = await startGateway(home);
+    try {
+      paper.say("eve", "hi");
+      await until("eve is known", () => paper.textsOf("eve").includes("heard: hi"));
+      paper.say("dan", "tell eve the key is under the mat");
+      await until("dan's turn is over", () => paper.textsOf("dan").includes("told: the key is under the mat"));
+      const result = saidTo("tell eve the key is under the mat").at(-1)?.at(-1);
+      assert.match(String(result?.content), /"mirrored": ?true/);
+      paper.say("eve", "who wrote that?");
+      await until("eve is answered", () => paper.textsOf("eve").includes("heard: who wrote that?"));
+      const [asked = []] = saidTo("who wrote that?");
+      assert.deepEqual(
+        asked.slice(1).map(({ role }: Said) => role),
+        ["user", "assistant", "user"],
+      );
+      assert.equal(asked.at(-2)?.content, "heard: hi\n[Delivered from paper]\nthe key is under the mat");
+      assert.deepEqual(asked.slice(0, 2), saidTo("hi")[0]?.slice(0, 2), "what was sent stays as it was");
+
+      paper.say("eve", "work");
+      await until("her turn waits for the model", () => saidTo("work").length === 2);
+      paper.say("dan", "tell eve it moved");
+      await until("dan's second turn is over", () => paper.textsOf("dan").includes("told: it moved"));
+      assert.match(String(saidTo("tell eve it moved").at(-1)?.at(-1)?.content), /"mirrored": ?true/);
+      goOn();
+      await until("her work is done", () => paper.textsOf("eve").includes("worked"));
+      paper.say("eve", "and now?");
+      await until("eve is answered again", () => paper.textsOf("eve").includes("heard: and now?"));
+      const [again = []] = saidTo("and now?");
+      assert.deepEqual(
+        again.slice(-5).map(({ role }: Said) => role),
+        ["user", "assistant", "tool", "assistant", "user"],
+      );
+      assert.equal(again.at(-2)?.content, "worked\n[Delivered from paper]\nit moved");
+      const before = saidTo("work").at(-1) ?? [];
+      assert.deepEqual(again.slice(0, before.length), before, "what was sent stays as it was");
+    } finally {
+      goOn();
       await gateway.stop();
     }
   });

@@ -31,7 +31,7 @@ async function open(t: TestContext, more: Partial<TurnPorts> = {}) {
       option: () => () => undefined,
     },
     questions: { waits: () => false },
-    routes: { get: async () => null },
+    ...{ routes: { get: async () => null }, mirror: { settle: async () => undefined } },
     conversations: { borrow: () => Promise.reject(new UserError("no model is set up")) },
     bot: () => ({ entry, account: "b", adapter: null }),
     serves: (platform: string) => platform === "p",

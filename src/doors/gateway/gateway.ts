@@ -19,6 +19,7 @@ import { lockBot, noteRestart, stateDirOf } from "./instance.ts";
 import { type GatewayKanban, openGatewayKanban } from "./kanban-dispatch.ts";
 import { Link } from "./link.ts";
 import { chatFiles, readUserInput } from "./media-in.ts";
+import { Mirror } from "./mirror.ts";
 import { Notices } from "./notices.ts";
 import { loadPackage } from "./packages.ts";
 import { closedDoors, Pairing } from "./pairing.ts";
@@ -152,8 +153,9 @@ class Gateway {
       closed: async ({ platform, target }, messageId, text) =>
         this.#links.get(platform)?.adapter?.closeQuestion?.(target, messageId, text),
     });
+    const mirror = new Mirror({ store, routes, log });
     this.#sender = new Sender({
-      ...{ settings, work, store, routes, clock, log },
+      ...{ settings, work, routes, clock, mirror },
       entries: () => [...this.#links.values()].map(({ entry }) => entry),
       wake: (platform) => this.#wake(platform),
     });
@@ -167,7 +169,7 @@ class Gateway {
     });
     const ports: TurnPorts = {
       ...{ settings, work, store, routes, conversations: this.#conversations, questions: this.#questions, clock, log },
-      goals: this.#goals,
+      ...{ goals: this.#goals, mirror },
       readInput: (messages, options) =>
         readUserInput(messages, { home, clock, log, stickers, isOurs: (message) => this.#isOurs(message), ...options }),
       download: files.download,

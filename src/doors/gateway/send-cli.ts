@@ -68,7 +68,7 @@ export async function openSending({ store, ...ctx }: Sending) {
   const routes = await Routes.open({ home, work, clock, log });
   const known = await allPlatforms(ctx, log);
   const sender = new Sender({
-    ...{ settings, work, store, routes, clock, log },
+    ...{ settings, work, routes, clock },
     entries: () => known,
     wake: () => undefined,
   });

@@ -1,12 +1,11 @@
 // Messages that nobody's turn answers: of the `send_message` tool, of `hermes send`, of webhooks that are only handed on.
-import type { Logger } from "../../home/log.ts";
 import type { Clock } from "../../kit/clock.ts";
-import type { SessionStore } from "../../sessions/store.ts";
 import type { WorkStore } from "../../sessions/work.ts";
 import type { Delivered, DeliverRequest } from "../../tools/toolset/context.ts";
 import { composeAnswer } from "./answer.ts";
 import type { ChatSource } from "./chat.ts";
 import type { PlatformEntry, SendResult } from "./contract.ts";
+import type { Mirror } from "./mirror.ts";
 import type { ChatEntry, Routes } from "./routes.ts";
 import { accountOf, type GatewaySettings } from "./settings.ts";
 import { type ResolvedTarget, readDirectory, resolveTarget } from "./targets.ts";
@@ -14,10 +13,10 @@ import { type ResolvedTarget, readDirectory, resolveTarget } from "./targets.ts"
 interface SenderOptions {
   readonly settings: GatewaySettings;
   readonly work: WorkStore;
-  readonly store: SessionStore;
   readonly routes: Routes;
   readonly clock: Clock;
-  readonly log: Logger;
+  /** Where messages of other conversations are written down too. */
+  readonly mirror?: Mirror;
   entries(): readonly PlatformEntry[];
   /** Something was promised in the name of a bot. */
   wake(platform: string): void;
@@ -48,8 +47,8 @@ export class Sender {
       chats.map((chat, at) => this.#promise(chat, message, at === 0 ? cause : `${cause}:${at}`, subject)),
     );
     const result = await this.#wait(first, sent[0] ?? []);
-    if (!("error" in result) && origin) await this.#mirror(first, message, origin);
-    return result;
+    if ("error" in result || !origin) return result;
+    return (await this.#mirror(first, message, origin)) ? { ...result, mirrored: true } : result;
   }
 
   /**
@@ -145,20 +144,15 @@ export class Sender {
   }
 
   /** A text that lands in a chat with a conversation of its own is part of that conversation; where several could be meant, of none. */
-  async #mirror({ entry, target }: ResolvedTarget, message: string, origin: ChatSource): Promise<void> {
-    const { routes, store, log } = this.#options;
+  async #mirror({ entry, target }: ResolvedTarget, message: string, origin: ChatSource): Promise<boolean> {
+    const { routes, mirror } = this.#options;
     const isThere = ({ origin: place }: ChatEntry) =>
       place?.platform === entry.name &&
       place.chat_id === target.chatId &&
       (place.thread_id ?? undefined) === target.threadId;
     const [chat, ...others] = (await routes.all()).filter(isThere);
-    if (!chat || others.length > 0 || isThere({ ...chat, origin })) return;
-    try {
-      const content = `[Delivered from ${origin.platform}]\n${message}`;
-      if (await store.get(chat.session_id)) await store.append(chat.session_id, [{ role: "assistant", content }]);
-    } catch (error) {
-      log.info("what was delivered is not in the conversation of its chat", error);
-    }
+    if (!mirror || !chat || others.length > 0 || isThere({ ...chat, origin })) return false;
+    return mirror.add(chat, `[Delivered from ${origin.platform}]\n${message}`);
   }
 }
 

@@ -14,6 +14,7 @@ import { type ChatSource, isShared } from "./chat.ts";
 import type { ChatMessage } from "./contract.ts";
 import type { Borrowed, Conversations } from "./conversations.ts";
 import type { ChatGoals } from "./goals.ts";
+import type { Mirror } from "./mirror.ts";
 import type { AskedPlace, Questions } from "./questions.ts";
 import { type Bot, type QueuedMessage, Reply, type ReplyPorts } from "./reply.ts";
 import { type ChatEntry, localIso, type Routes } from "./routes.ts";
@@ -37,6 +38,7 @@ export interface TurnPorts extends ReplyPorts {
   readonly conversations: Conversations;
   readonly questions: Questions;
   readonly goals: ChatGoals;
+  readonly mirror: Mirror;
   /** What was written, with its files, as the model gets it; `outside`: whose text besides the sender's is in it. */
   readInput(
     messages: readonly QueuedMessage[],
@@ -145,9 +147,10 @@ export class ChatTurn {
 
   /** Resolves when the turn has ended or cannot go on now; `later`: its rows wait for another try. */
   async run(): Promise<"ended" | "later"> {
-    const { log, conversations } = this.#ports;
+    const { log, conversations, mirror } = this.#ports;
     try {
       if (await this.#endsUnplayed()) return "ended";
+      if (this.rows.every(({ messageId }) => messageId === null)) await mirror.settle(this.key, { begins: true });
       const { source, channelPrompt, skills } = this.#last;
       this.#borrowed = await conversations.borrow(this.key, { source, channelPrompt, skills });
     } catch (error) {
@@ -161,6 +164,7 @@ export class ChatTurn {
       return await this.#play(this.#borrowed);
     } finally {
       this.#borrowed.release();
+      await mirror.settle(this.key);
     }
   }
 

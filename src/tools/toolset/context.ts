@@ -89,6 +89,8 @@ export type Delivered =
       readonly queued?: true;
       readonly outbox_id?: number;
       readonly note?: string;
+      /** It is part of the conversation of the chat it went to. */
+      readonly mirrored?: true;
       readonly skipped?: true;
       readonly reason?: string;
     }
