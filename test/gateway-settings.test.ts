@@ -165,6 +165,48 @@ export function handle(event, ctx) {
       await gateway.stop();
     }));
 
+  test("another key, another address and another API mode count from the next message on, also for an open agent", () =>
+    inWorld({ config: "model: {default: mine-model, provider: mine}\n" }, async ({ model, paper, home, told }) => {
+      const other = await ModelServer.start();
+      answerTurns(other, (request) => ({
+        text: request.wire === "chat" ? `heard elsewhere: ${lastSaid(request)}` : "heard in another mode",
+      }));
+      const written = await readFile(home.at("config.yaml"), "utf8");
+      const variables = await readFile(home.at(".env"), "utf8");
+      const setUp = async (url: string, key: string, mode: string) => {
+        const entry = `providers:\n  mine: {api: "${url}", key_env: MINE_API_KEY, api_mode: ${mode}}\n`;
+        await home.write("config.yaml", written + entry);
+        await home.write(".env", `${variables}MINE_API_KEY=${key}\n`);
+      };
+      const keys = () =>
+        model.requests.filter(({ body }) => body.tools?.length).map(({ headers }) => headers.authorization);
+      await setUp(model.url, "first-key-1234567890", "chat_completions");
+      const gateway = await startGateway(home);
+      try {
+        paper.say("ann", "one");
+        await told("ann", "heard: one");
+        await setUp(model.url, "second-key-1234567890", "chat_completions");
+        paper.say("ann", "two");
+        await told("ann", "heard: two");
+        paper.say("ann", "again");
+        await told("ann", "heard: again");
+        const second = "Bearer second-key-1234567890";
+        assert.deepEqual(keys(), ["Bearer first-key-1234567890", second, second]);
+        await setUp(other.url, "second-key-1234567890", "chat_completions");
+        paper.say("ann", "three");
+        await told("ann", "heard elsewhere: three");
+        await setUp(other.url, "second-key-1234567890", "codex_responses");
+        paper.say("ann", "four");
+        await told("ann", "heard in another mode");
+        const log = await readFile(home.at("logs", "agent.log"), "utf8");
+        assert.equal(log.match(/it is opened anew/g)?.length, 3);
+        assert.doesNotMatch(log, /-key-1234567890/);
+      } finally {
+        await gateway.stop();
+        await other.close();
+      }
+    }));
+
   test("/model of a chat is kept over a restart, and is the chat's own", () =>
     inWorld({}, async ({ model, paper, home, told }) => {
       model.models = ["fake-model", "other-model"];

@@ -1,4 +1,5 @@
 // Which model answers: resolved from flags, settings and keys; the embedded demo when nothing is configured.
+import { createHash } from "node:crypto";
 import type { Config } from "../home/config/schema.ts";
 import { kindNow } from "../home/looks.ts";
 import type { OpenHome } from "../home/open.ts";
@@ -264,6 +265,28 @@ const UNUSABLE: ReadonlySet<string> = new Set([
   "missing_base_url",
   "invalid_provider",
 ]);
+
+/**
+ * Changes when the key, the address or the API mode changes that the settings give for a model; nothing of the key can be read from it.
+ * Pools do not count: they exchange their keys by themselves, in an open conversation too. Null where the settings alone give no answer.
+ */
+export async function accessMark(home: OpenHome, request: AskedModel): Promise<string | null> {
+  try {
+    const config = home.config();
+    const { model, provider } = splitProvider(request, config);
+    let runtime = configuredRuntime(home, { model, provider }, {});
+    const aliases = aliasesIn(config);
+    const named = model ? await resolveModelName(model, { provider: runtime?.provider ?? "demo", aliases }) : null;
+    if (named?.provider || named?.baseUrl) runtime = configuredRuntime(home, named, {});
+    if (runtime === null) return null;
+    const facts = [runtime.provider, runtime.apiMode, runtime.baseUrl, runtime.apiKey];
+    return createHash("sha256").update(JSON.stringify(facts)).digest("hex");
+  } catch (error) {
+    // Whoever opens a conversation with these settings is told.
+    if (error instanceof ProviderError) return null;
+    throw error;
+  }
+}
 
 interface SwitchRequest {
   readonly model: string;

@@ -261,13 +261,14 @@ export class Conversations {
   }
 
   async #open(key: string, entry: ChatEntry, place: ChatPlace): Promise<{ warm: Warm; was: string | null }> {
-    const { store, clock } = this.#options;
+    const { store, clock, log } = this.#options;
     const request = this.#request(key, entry, place);
-    const signature = this.#signature(request);
+    const signature = await this.#signature(request);
     const present = this.#warm.get(key);
     const isSame = present && present.opened.agent.sessionId === entry.session_id;
     if (isSame && (present.signature === signature || present.users > 0)) return { warm: present, was: null };
     const was = isSame ? present.opened.target.model : null;
+    if (isSame) log.info(`what the agent of ${key} was opened with has changed: it is opened anew`);
     if (present) await this.#close(key, "agent_close");
     const session = await store.get(entry.session_id);
     const { openAgent } = await import("../../agent/open.ts");
@@ -327,9 +328,12 @@ export class Conversations {
   }
 
   /** What a session's prompt and tools hang on. How hard the model thinks is asked with every turn and does not count. */
-  #signature({ model, provider, overlay, sender, skills }: OpenRequest): string {
-    const config = this.#options.settings.home.config();
-    const facts = [model, provider, overlay?.(), sender?.userId, sender?.userIdAlt, skills, prefixSettings(config)];
+  async #signature({ model, provider, overlay, sender, skills }: OpenRequest): Promise<string> {
+    const { home } = this.#options.settings;
+    const { accessMark } = await import("../../agent/open-model.ts");
+    const access = await accessMark(home, { model, provider });
+    const who = [sender?.userId, sender?.userIdAlt];
+    const facts = [model, provider, access, overlay?.(), ...who, skills, prefixSettings(home.config())];
     return createHash("sha256").update(JSON.stringify(facts)).digest("hex").slice(0, 16);
   }
 
