@@ -207,6 +207,31 @@ export function handle(event, ctx) {
       }
     }));
 
+  test("a turn that fails while the gateway stops stays marked, and the next start goes on with it", () =>
+    inWorld({ config: "agent: {api_max_retries: 1}\n" }, async ({ model, paper, home, told }) => {
+      const { promise: held, resolve: goOn } = Promise.withResolvers<void>();
+      answerTurns(model, async () => {
+        await held;
+        return { fault: "status", status: 400, body: { error: { message: "bad request" } } };
+      });
+      const first = await startGateway(home);
+      paper.say("ann", "work");
+      await until("the model is asked", () => model.requests.length > 0);
+      const stopped = first.stop();
+      await told("ann", "The gateway stops.");
+      goOn();
+      await stopped;
+      const marked = entryOf(home, "ann");
+      assert.equal(marked.resume_pending, true);
+      assert.equal(marked.resume_reason, "shutdown_timeout");
+      assert.match(String(marked.last_resume_marked_at), /^\d{4}-\d\d-\d\dT/);
+      answerTurns(model, () => ({ text: "done at last" }));
+      const second = await startGateway(home);
+      await told("ann", "done at last");
+      assert.equal(entryOf(home, "ann").resume_pending, false);
+      await second.stop();
+    }));
+
   test("/model of a chat is kept over a restart, and is the chat's own", () =>
     inWorld({}, async ({ model, paper, home, told }) => {
       model.models = ["fake-model", "other-model"];

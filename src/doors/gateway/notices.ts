@@ -12,7 +12,7 @@ import type { OwnMessage } from "./desk.ts";
 import { takeRestartNote } from "./instance.ts";
 import type { Link } from "./link.ts";
 import { type QueuedMessage, targetOf } from "./reply.ts";
-import type { ChatEntry, Routes } from "./routes.ts";
+import { type ChatEntry, localIso, type Routes } from "./routes.ts";
 import { HANDED_ON } from "./send.ts";
 import type { GatewaySettings } from "./settings.ts";
 import type { ChatTurn } from "./turn.ts";
@@ -160,13 +160,14 @@ export class Notices {
    * what is still to be sent.
    */
   async ending(turns: readonly ChatTurn[], isRestart: boolean): Promise<readonly Farewell[]> {
-    const { routes } = this.#options;
+    const { routes, clock } = this.#options;
     const said: Notice[] = [];
     for (const turn of turns) {
       const link = this.#options.link(turn.source.platform);
       const entry = await routes.get(turn.key);
       const resume_reason = isRestart ? "restart_timeout" : "shutdown_timeout";
-      if (entry) await routes.put({ ...entry, resume_pending: true, resume_reason });
+      const last_resume_marked_at = localIso(clock.now());
+      if (entry) await routes.put({ ...entry, resume_pending: true, resume_reason, last_resume_marked_at });
       if (!link || !this.#hearsOfRestarts(link)) continue;
       const text = isRestart
         ? t("The gateway restarts. This turn finishes first if there is time; otherwise it continues afterwards.")

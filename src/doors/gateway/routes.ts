@@ -25,6 +25,7 @@ export interface ChatEntry extends Readonly<Record<string, unknown>> {
   readonly suspended?: boolean;
   readonly resume_pending?: boolean;
   readonly resume_reason?: string | null;
+  readonly last_resume_marked_at?: string | null;
   readonly expiry_finalized?: boolean;
   readonly last_prompt_tokens?: number;
   readonly model_override?: ModelOverride | null;

@@ -328,13 +328,15 @@ export class ChatTurn {
           ? await this.#reply.compose(text, { failed: end.kind === "failed", failure: end.failure, conversation })
           : [];
         const joined = conversation.agent.isSteered ? [] : this.#joined.map(({ id }) => id);
+        const hasFailed = why === "timeout" || (why === null && end.kind === "failed");
+        const marks = hasFailed ? await this.#resumeMarks() : NO_RESUME;
         const stored = await work.finish(lease, {
           sessionId,
           append,
           done: ids.map((id) => ({ id, outcome })),
           joined,
           outbox,
-          route: routes.asRoute(this.#after(entry, conversation, sessionId)),
+          route: routes.asRoute({ ...this.#after(entry, conversation, sessionId), ...marks }),
         });
         this.#finished = true;
         return stored;
@@ -364,10 +366,15 @@ export class ChatTurn {
       last_prompt_tokens: agent.lastPromptTokens ?? entry.last_prompt_tokens ?? 0,
       estimated_cost_usd: costUsd ?? 0,
       cost_status: costStatus,
-      resume_pending: false,
-      resume_reason: null,
       is_fresh_reset: false,
     };
+  }
+
+  /** Set while the turn ran, if at all: one that fails has not done what the next start goes on with. */
+  async #resumeMarks() {
+    const entry = await this.#ports.routes.get(this.key);
+    const { resume_pending = false, resume_reason = null, last_resume_marked_at = null } = entry ?? {};
+    return { resume_pending, resume_reason, last_resume_marked_at };
   }
 
   // --- around it
@@ -448,6 +455,8 @@ export class ChatTurn {
     return this.#ports.bot(this.source.platform);
   }
 }
+
+const NO_RESUME = { resume_pending: false, resume_reason: null };
 
 const ENDS = {
   newer: "interrupted",
