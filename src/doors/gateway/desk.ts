@@ -10,6 +10,7 @@ import { chatKeyOf } from "./chat.ts";
 import type { Payload } from "./delivery.ts";
 import { type QueuedMessage, targetOf } from "./reply.ts";
 import type { CommandDesk } from "./surface.ts";
+import { goalsLast, MOST_OBSERVED, messageIn, together, windowOf } from "./together.ts";
 import { ChatTurn, type Interruption, MOST_ATTEMPTS, type TurnPorts } from "./turn.ts";
 
 const ACK_MS = 30_000;
@@ -17,7 +18,6 @@ const LONGEST_CHAIN = 3;
 const RETRY_MS = 2000;
 const LONGEST_RETRY_MS = RETRY_MS * 2 ** 6;
 const SET_BACK_MS = 60_000;
-const MOST_OBSERVED = 50;
 const MOST_REMEMBERED = 256;
 
 /** What a message of ours has from the last one that somebody wrote: who may read it, and how the conversation is opened. */
@@ -288,56 +288,18 @@ export class Desk {
     const people = open.filter(({ kind, event }) => kind !== "goal" && !(event as QueuedMessage).observed);
     if (people.length === 0) return open.find(({ kind }) => kind === "goal") ? open.slice(-1) : null;
     const said = open.filter(({ kind }) => kind !== "goal");
-    const group = this.#together(said);
+    const { timers } = this.#ports.settings;
+    const bearing = { meanwhile: this.#meanwhile, batch: timers.batch, bot: (name: string) => this.#ports.bot(name) };
+    const group = together(said, bearing);
     const last = group.at(-1);
     if (last === undefined || messageIn(last).observed) return null;
     if (group.length < said.length || last.kind !== "user") return group;
-    const window = this.#windowOf(last) * 1000;
+    const window = windowOf(last, bearing) * 1000;
     const until = last.receivedAt * 1000 + window;
     const wait = until - this.#clock.now();
     if (wait <= 0 || wait > window + SET_BACK_MS) return group;
     this.#wakeAt(until);
     return null;
-  }
-
-  /** Messages that belong together: what was only overheard comes along with the next one that is meant for us. */
-  #together(rows: readonly InboxRow[]): readonly InboxRow[] {
-    const overheard = rows.findIndex((row) => !messageIn(row).observed);
-    if (overheard === -1) return [];
-    const group = [...rows.slice(Math.max(0, overheard - MOST_OBSERVED), overheard + 1)];
-    for (const next of rows.slice(overheard + 1)) {
-      const last = group.at(-1);
-      if (!last || !(this.#belong(last, next) || this.#inOneBreath(group, next))) break;
-      group.push(next);
-    }
-    return group;
-  }
-
-  #belong(last: InboxRow, next: InboxRow): boolean {
-    const [one, other] = [messageIn(last), messageIn(next)];
-    if (!areOfOne(last, next)) return false;
-    const window = this.#windowOf(last);
-    // Some platforms tell the time in whole seconds.
-    return window > 0 && other.sentAt - one.sentAt <= Math.ceil(window);
-  }
-
-  /** They came in quick succession while a turn ran, whatever the platform waits for otherwise. */
-  #inOneBreath(group: readonly InboxRow[], next: InboxRow): boolean {
-    const [first, last] = [group.find(({ id }) => this.#meanwhile.has(id)), group.at(-1)];
-    if (!first || !last || !this.#meanwhile.has(last.id) || !this.#meanwhile.has(next.id)) return false;
-    const { batch } = this.#ports.settings.timers;
-    const since = (row: InboxRow) => next.receivedAt - row.receivedAt;
-    // What a platform hands out late, all at once, was not written so.
-    const isLive = messageIn(next).sentAt - messageIn(last).sentAt <= 1;
-    return areOfOne(last, next) && isLive && since(last) <= BREATH * batch && since(first) <= LONGEST_BREATH * batch;
-  }
-
-  /** How long a message waits for what belongs to it. */
-  #windowOf(row: InboxRow): number {
-    const message = messageIn(row);
-    if (message.queued) return 0;
-    const { entry } = this.#ports.bot(message.source.platform);
-    return (entry.batchSeconds?.(message) ?? 0) * this.#ports.settings.timers.batch;
   }
 
   // --- working
@@ -484,23 +446,6 @@ const CUT_MS = 5000;
 /** How often everything that waits is read again. */
 const WHOLE_MS = 2000;
 const MOST_CHATS = 10_000;
-/** Seconds between two texts that are answered together, and from the first of them to the last. */
-const BREATH = 0.35;
-const LONGEST_BREATH = 1;
-
-/** Goals come after everything that people said. */
-const goalsLast = (one: InboxRow, other: InboxRow) =>
-  Number(one.kind === "goal") - Number(other.kind === "goal") || one.id - other.id;
-
-/** Two texts of one person that may be one turn. */
-function areOfOne(last: InboxRow, next: InboxRow): boolean {
-  const [one, other] = [messageIn(last), messageIn(next)];
-  if (last.kind !== "user" || next.kind !== "user" || one.queued || other.queued) return false;
-  return !other.observed && one.source.user_id === other.source.user_id;
-}
-
-const messageIn = ({ event }: InboxRow) => event as QueuedMessage; // written by us
-
 const ACKS = {
   interrupted: "Stopping to read your new message.",
   queued: "Got it. I will answer when this turn is done.",
