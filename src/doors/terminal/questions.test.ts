@@ -6,8 +6,8 @@ import type { Question } from "../../safety/decision.ts";
 import { makeTheme } from "../terminal-text.ts";
 import { Questions } from "./questions.ts";
 
-function desk() {
-  const world: { focus: Component | null; now: number } = { focus: null, now: 1_000_000 };
+function desk(draft = "") {
+  const world: { focus: Component | null; now: number; draft: string } = { focus: null, now: 1_000_000, draft };
   const settled: string[] = [];
   // The two things a question asks of the screen.
   const tui = {
@@ -19,6 +19,12 @@ function desk() {
   const questions = new Questions(tui, {
     theme: makeTheme(false),
     now: () => world.now,
+    draft: () => ({
+      getText: () => world.draft,
+      handleInput: (key) => {
+        world.draft += key;
+      },
+    }),
     onIdle: () => {
       world.focus = null;
     },
@@ -42,13 +48,14 @@ function desk() {
     settled,
     ask,
     press: (...keys: string[]) => {
-      for (const key of keys) world.focus?.handleInput?.(key);
+      for (const key of keys) if (!questions.held(key)) world.focus?.handleInput?.(key);
     },
     text: (width = 80) => questions.area.render(width).join("\n"),
     pass: (ms: number) => {
       world.now += ms;
     },
     focused: () => world.focus !== null,
+    draft: () => world.draft,
   };
 }
 
@@ -68,6 +75,30 @@ test("Enter on an approval means no", () => {
   assert.deepEqual(answers, [{ choice: "deny" }]);
   assert.deepEqual(settled, ["✗ not allowed: git push --force"]);
   assert.equal(focused(), false);
+});
+
+test("keys of somebody who was typing when a question came answer nothing until they pause", () => {
+  const { ask, press, pass, draft, focused } = desk("build ");
+  const { answers } = ask(approval());
+  for (const key of ["3", " ", "o", "f", " ", "3", "\r", "1"]) {
+    press(key);
+    pass(700);
+  }
+  assert.deepEqual([answers, focused(), draft()], [[], true, "build 3 of 31"]);
+  pass(200);
+  press("3");
+  assert.deepEqual(answers, [{ choice: "always" }]);
+});
+
+test("whoever was typing can still refuse at once, and a question that comes to an empty line is answered at once", () => {
+  const typing = desk("hel");
+  const { answers } = typing.ask(approval());
+  typing.press("\u001b");
+  assert.equal((answers[0] as { choice: string }).choice, "deny");
+  const idle = desk();
+  const asked = idle.ask(approval());
+  idle.press("1");
+  assert.deepEqual(asked.answers, [{ choice: "once" }]);
 });
 
 const numbers: [boolean, string, string][] = [

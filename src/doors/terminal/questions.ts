@@ -1,5 +1,5 @@
 // Questions, one at a time, between the transcript and the input line. The cautious answer is always preselected; silence means no.
-import { type Component, Container, Input, type OverlayHandle, type TUI } from "@earendil-works/pi-tui";
+import { type Component, Container, Input, matchesKey, type OverlayHandle, type TUI } from "@earendil-works/pi-tui";
 import type { AskRequest } from "../../agent/events.ts";
 import type { PickOptions } from "../../commands/context.ts";
 import { said, t } from "../../home/language/words.ts";
@@ -15,9 +15,14 @@ import { type Choice, ChoiceList, PREVIEW_ROWS } from "../choice-list.ts";
 import { cut, onlyStyled, printable, revealed, type Theme, wrapLines } from "../terminal-text.ts";
 import { Lines } from "./blocks.ts";
 
+/** Whoever stops typing for so long has seen the question. */
+const TYPING_PAUSE_MS = 800;
+
 interface QuestionsOptions {
   readonly theme: Theme;
   now(): number;
+  /** The input line, with what is not sent yet. */
+  draft?(): { getText(): string; handleInput(key: string): void };
   /** A question of the agent is on the screen. */
   onAsked?(question: Question): void;
   /** The last question is answered: keys belong to the input again. */
@@ -51,6 +56,8 @@ export class Questions {
   #panelOpen = false;
   #overlay: OverlayHandle | null = null;
   #otherwise = "then no";
+  /** Until then keys belong to what was being typed when the question came. */
+  #heldUntil = 0;
 
   constructor(tui: TUI, options: QuestionsOptions) {
     this.#tui = tui;
@@ -59,6 +66,19 @@ export class Questions {
 
   get open(): boolean {
     return this.#shown !== null;
+  }
+
+  /**
+   * A key of somebody who has not seen yet that there is a question: it answers nothing, and each one starts the wait for a pause again.
+   * What was being typed goes on.
+   */
+  held(key: string): { consume: true } | undefined {
+    const now = this.#options.now();
+    const isText = key !== "" && key === printable(key);
+    if (!this.open || now >= this.#heldUntil || !(isText || matchesKey(key, "enter"))) return undefined;
+    this.#heldUntil = now + TYPING_PAUSE_MS;
+    if (isText) this.#options.draft?.().handleInput(key);
+    return { consume: true };
   }
 
   /** Gives the refusing answer to the question on screen. */
@@ -129,6 +149,7 @@ export class Questions {
   #show(request: AskRequest): void {
     const { question, expiresAt, signal } = request;
     if (signal.aborted) return this.#next();
+    if (this.#options.draft?.().getText()) this.#heldUntil = this.#options.now() + TYPING_PAUSE_MS;
     const settled = this.#close.bind(this);
     const onAbort = () => {
       const late = expiresAt !== null && this.#options.now() >= expiresAt;

@@ -116,8 +116,7 @@ class Screen {
       onChange: () => this.#refresh(),
     });
     this.#questions = new Questions(this.#tui, {
-      theme: this.#theme,
-      now,
+      ...{ theme: this.#theme, now, draft: () => this.#input.editor },
       onAsked: (question) => this.#attention.call(question),
       onIdle: () => {
         this.#attention.settle();
@@ -198,7 +197,7 @@ class Screen {
   async run(): Promise<number> {
     this.#layOut();
     this.#tui.addInputListener((data) => {
-      const used = this.#keys.press(data);
+      const used = this.#questions.held(data) ?? this.#keys.press(data);
       if (used) this.#refresh();
       return used;
     });
