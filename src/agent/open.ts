@@ -76,7 +76,7 @@ function refuseUnreadGuards(home: OpenHome): void {
 /** A door with a person asks before it opens a conversation; everybody else is told what was decided for them. */
 function untrustedFolder({ home, cwd, interactive }: OpenRequest): string[] {
   const { folder, standing } = home.folders.standing(cwd);
-  if (interactive || standing !== "unknown") return [];
+  if (interactive || standing !== "unknown" || !home.folders.mentions(folder)) return [];
   const name = home.display(folder);
   return [`${name} is not trusted: nothing in it loads or runs on its own. To change that: hermes trust add ${name}`];
 }

@@ -36,6 +36,7 @@ export class FolderTrust {
   readonly #osHome: string;
   readonly #stamp: FileStamp;
   #read: { readonly of: string; readonly entries: readonly FolderEntry[] } | null = null;
+  readonly #mentioned = new Set<string>();
 
   constructor(paths: HomePaths, osHome: string) {
     this.#paths = paths;
@@ -70,6 +71,13 @@ export class FolderTrust {
   /** Asked for each file that is read: what stands in no list is not looked at further. */
   isTrusted(cwd: string): boolean {
     return this.#known(rootOf(realPath(cwd)))?.standing === "trusted";
+  }
+
+  /** Whether it is the first time that this process says something of the folder: a server would say it with each call. */
+  mentions(folder: string): boolean {
+    const isFirst = !this.#mentioned.has(folder);
+    this.#mentioned.add(folder);
+    return isFirst;
   }
 
   #known(folder: string): FolderStanding | null {

@@ -14,6 +14,8 @@ export interface ApiRig extends AsyncDisposable {
   readonly model: ModelServer;
   readonly store: SessionStore;
   readonly home: TempHome;
+  /** Resolves when what was logged so far is written. */
+  logged(): Promise<void>;
   /** One call with the key; the body of the answer as JSON. */
   call(method: string, path: string, body?: unknown, headers?: Readonly<Record<string, string>>): Promise<Answered>;
   /** The events of a stream, until it ends. */
@@ -66,7 +68,7 @@ export async function apiRig({ extra = {}, config = "", key = KEY }: RigOptions 
     });
   const stop = lazy(() => server.close());
   return {
-    ...{ url: server.url, model, store, home },
+    ...{ url: server.url, model, store, home, logged: () => opened.log.flush() },
     async call(...args) {
       const response = await send(...args);
       const text = await response.text();
