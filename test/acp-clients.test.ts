@@ -34,6 +34,16 @@ const writes = (request: RecordedRequest): Reply =>
     ? { text: "done" }
     : { toolCalls: [{ name: "write_file", arguments: { path: "a.txt", content: "hi\n" } }] };
 
+test("the guides name these clients as they are used here", async () => {
+  const guide = (name: string) => readFile(join(import.meta.dirname, "..", "docs", "guide", name), "utf8");
+  const { devDependencies, dependencies } = JSON.parse(
+    await readFile(join(import.meta.dirname, "package.json"), "utf8"),
+  );
+  assert.match(await guide("editors.md"), /`npx acpx --agent "hermes acp" exec "[^"]+"`/);
+  const version = { ...devDependencies, ...dependencies }["@modelcontextprotocol/inspector-cli"];
+  assert.ok((await guide("mcp-server.md")).includes(`npx @modelcontextprotocol/inspector@${version} hermes mcp serve`));
+});
+
 describe("acpx", () => {
   const program = join(dirname(createRequire(import.meta.url).resolve("acpx/package.json")), "dist", "cli.js");
 
