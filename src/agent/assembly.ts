@@ -129,6 +129,8 @@ interface SessionOptions {
   readonly lane: Lane | null;
   /** Taken as the conversation so far instead of what the store holds. Copied, never changed, not stored again. */
   readonly history?: readonly HistoryMessage[] | undefined;
+  /** It is what was there after the last turn, and more: requests begin as they did before. */
+  readonly historyGoesOn?: boolean | undefined;
   /** Rides in front of the first message as it is sent: skills that are active for the whole conversation. */
   readonly opening?: string;
   /** More columns of the session's row, for when it has to be made. */

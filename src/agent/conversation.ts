@@ -184,6 +184,8 @@ export class Conversation {
       this.#turns = Math.max(this.#turns, history.filter((message) => message.role === "user").length);
       if (history.length > 0) tools.hydrate(history);
       await this.foreign.load(history);
+      if (session.history && !session.historyGoesOn && !this.#opened)
+        this.assembly.gate.expectNewPrefix(this.transcript.sessionId, "client");
       // Pictures are not kept on disk: what was sent with them goes out without them from now on.
       if (history.some(lacksImage)) this.assembly.gate.expectNewPrefix(this.transcript.sessionId, "image_lost");
     }

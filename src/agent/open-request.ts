@@ -43,6 +43,8 @@ export interface OpenRequest {
   readonly sessionId?: string | undefined;
   /** The conversation so far, as its client keeps it, instead of what the store holds. Never changed, not stored again. */
   readonly history?: readonly HistoryMessage[] | undefined;
+  /** It begins with all that was sent and answered before. Otherwise the client may have changed it, which is announced at the gate. */
+  readonly historyGoesOn?: boolean | undefined;
   /** The address of the chat it is held in; stays the same when `/new` begins another session there. */
   readonly sessionKey?: string | undefined;
   readonly chat?: RunContext["chat"] | undefined;

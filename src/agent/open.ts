@@ -303,7 +303,7 @@ function sessionOptions(
     interactive: request.interactive,
     reviews: request.learn !== false && !start,
     titles: request.titles === true && !start,
-    history: request.history,
+    ...{ history: request.history, historyGoesOn: request.historyGoesOn },
     sessionKey: request.sessionKey,
     chat: request.chat,
     sender: request.sender,

@@ -41,6 +41,7 @@ export type PrefixCause =
   | "reload"
   | "rewind"
   | "ephemeral"
+  | "client"
   | "image_lost"
   | "repair";
 

@@ -5,7 +5,7 @@ import type { OpenRequest } from "../../agent/open-request.ts";
 import type { OpenAgent } from "../../agent/opened.ts";
 import { within } from "../../kit/clock.ts";
 import { messageOf } from "../../kit/errors.ts";
-import type { HistoryMessage, UserInput } from "../../llm/messages.ts";
+import type { AssistantMessage, HistoryMessage, UserInput } from "../../llm/messages.ts";
 import { ApiError, type ApiParts, SHUTTING_DOWN, TIMED_OUT } from "./contract.ts";
 import type { ApiSettings, ModelRoute } from "./settings.ts";
 
@@ -64,6 +64,29 @@ interface Running {
   isWaiting: boolean;
 }
 
+/** Where conversations ended whose history their client keeps: a history that begins so goes on, any other one was changed. */
+class Ends {
+  readonly #ends = new Map<string, { readonly count: number; readonly hash: string }>();
+
+  keep(id: string, messages: readonly HistoryMessage[]): void {
+    this.#ends.delete(id);
+    this.#ends.set(id, { count: messages.length, hash: hashOf(messages.map(fieldsOf)) });
+    const [oldest] = this.#ends.keys();
+    if (this.#ends.size > MOST_ENDS && oldest !== undefined) this.#ends.delete(oldest);
+  }
+
+  goesOn(id: string, history: readonly HistoryMessage[]): boolean {
+    const end = this.#ends.get(id);
+    return end !== undefined && end.hash === hashOf(history.slice(0, end.count).map(fieldsOf));
+  }
+}
+
+/** Of a message, all that may be sent. */
+function fieldsOf(message: HistoryMessage): unknown {
+  const { finish_reason: _, ...fields } = message as AssistantMessage; // no other has one
+  return Object.entries(fields).sort(([a], [b]) => (a < b ? -1 : 1));
+}
+
 type TurnParts = Omit<ApiParts, "status">;
 type TurnSettings = Pick<ApiSettings, "maxTurns" | "busySeconds">;
 
@@ -71,6 +94,7 @@ const WATCH_MS = 5_000;
 /** Conversations that are continued soon keep their agent. */
 const REST_MS = 600_000;
 const MOST_RESTING = 32;
+const MOST_ENDS = 1000;
 /** Until turns that were interrupted have ended. */
 const END_MS = 3_500;
 
@@ -80,6 +104,7 @@ export class Turns {
   readonly #platform: "api_server" | "mcp";
   readonly #running = new Set<Running>();
   readonly #resting = new Map<string, Resting>();
+  readonly #ends = new Ends();
   /** Ids of conversations that clients keep, while one of their turns runs. */
   readonly #derived = new Set<string>();
   readonly #over = new AbortController();
@@ -229,7 +254,9 @@ export class Turns {
           if (turn !== events && request.signal.aborted) agent.interrupt(String(request.signal.reason));
           running.isWaiting = event.type === "ask";
           yield event;
-          if (event.type === "done") outcome = event.outcome;
+          if (event.type !== "done") continue;
+          outcome = event.outcome;
+          if (request.history !== undefined) this.#ends.keep(request.sessionId, outcome.messages);
         }
         const next = outcome && (await this.#next(request, outcome));
         if (next === null) return;
@@ -281,7 +308,7 @@ export class Turns {
       model: model?.model ?? (set.default || undefined),
       provider: model?.provider ?? (set.provider || undefined),
       ...(stored ? { resume: { name: sessionId } } : { sessionId }),
-      ...{ history, sessionKey },
+      ...{ history, historyGoesOn: history && this.#ends.goesOn(sessionId, history), sessionKey },
       ...(user === undefined ? {} : { sender: { userId: user } }),
       overlay: () => layered(home.config().agent.system_prompt, said.instructions),
     } satisfies OpenRequest);

@@ -92,6 +92,19 @@ test("a request that failed or carried the loop's own notes is nothing to begin 
   assert.equal(watch.check(here, main, body("a", "c")).defect, null);
 });
 
+test("a client that keeps the history explains other messages, never another prompt or other tools", () => {
+  const watch = new PrefixWatch();
+  watch.expect("s", "client");
+  assert.equal(send(watch, here, body("a", "b", "c"))?.report.cause, undefined, "a first request breaks nothing");
+  watch.expect("s", "client");
+  for (const changed of [{ tools: "[1]" }, { system: "another" }]) {
+    const { report, defect } = watch.check(here, main, { ...body("a", "b", "c"), ...changed });
+    assert.deepEqual([report.cause, defect === null], [undefined, false]);
+  }
+  const { report, defect } = watch.check(here, main, body("a", "B", "c"));
+  assert.deepEqual([report.cause, defect], ["client", null]);
+});
+
 test("a text laid over the prompt explains itself", () => {
   const watch = new PrefixWatch();
   const request: ModelRequest = { ...here, promptLayout: { stable: "", blocks: [{ id: "identity", length: 6 }] } };

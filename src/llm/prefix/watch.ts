@@ -113,14 +113,15 @@ export class PrefixWatch {
       if (!turn?.goesOn || before?.serial !== serial) await this.#save(sessionId);
     };
     if (!before) {
-      const begins = talk.baselines.size > 0 ? "model" : talk.causes.at(-1);
+      const begins = talk.baselines.size > 0 ? "model" : talk.causes.filter((one) => one !== "client").at(-1);
       const report = { bytes: sizeOf(sent), commonBytes: 0, cause: kind === "line" ? begins : undefined };
       return { report, defect: null, answered };
     }
     const { broke, ...sizes } = compare(before, request, sent);
     const forked = kind === "fork" && broke?.owner.startsWith("message");
     if (!broke || forked) return { report: sizes, defect: null, answered };
-    const cause = talk.causes.slice(before.serial).at(-1) ?? (broke.owner === EPHEMERAL ? "ephemeral" : undefined);
+    const causes = talk.causes.slice(before.serial).filter((one) => explains(one, broke.owner));
+    const cause = causes.at(-1) ?? (broke.owner === EPHEMERAL ? "ephemeral" : undefined);
     const report = { ...sizes, brokeOwner: broke.owner, brokeOffset: broke.offset, cause };
     return { report, defect: cause ? null : describe(request, sessionId, report), answered };
   }
@@ -171,6 +172,9 @@ const charsIn = (prefix: Prefix | null) =>
   prefix ? prefix.system.length + prefix.tools.length + prefix.messages.length : 0;
 
 const quiet = (report: PrefixReport): PrefixCheck => ({ report, defect: null, answered: async () => undefined });
+
+/** A client that keeps the history chooses the messages; prompt and tools stay ours. */
+const explains = (cause: PrefixCause, owner: string) => cause !== "client" || owner.startsWith("message");
 
 function destinationOf({ provider, model, apiMode, baseUrl }: Target): string {
   return String(quickHash([provider, model, apiMode, baseUrl].join("\n")));
