@@ -358,7 +358,7 @@ describe("stored sessions", () => {
     assert.ok(!JSON.stringify(large).includes('"system_prompt"'), "never the prompt itself");
   });
 
-  test("in use are neither changed nor deleted", async () => {
+  test("in use are neither changed nor deleted nor forked", async () => {
     await rig.store.create({ id: "held", source: "api_server" });
     const lane = await rig.store.takeLane("held", newHolder());
     for (const [method, body] of [
@@ -368,6 +368,9 @@ describe("stored sessions", () => {
       const { status, json } = await rig.call(method, "/api/sessions/held", body);
       assert.deepEqual([status, json.error.code], [429, "session_busy"]);
     }
+    const forked = await rig.call("POST", "/api/sessions/held/fork", {});
+    assert.deepEqual([forked.status, forked.json.error?.code], [429, "session_busy"]);
+    assert.equal((await rig.store.get("held"))?.endReason, null);
     if (lane.type === "taken") await rig.store.releaseLane(lane.lease, { preferSeconds: 0 });
     const { status, json } = await rig.call("PATCH", "/api/sessions/held", { title: "mine", end_reason: "done" });
     assert.deepEqual([status, json.session.title, json.session.end_reason], [200, "mine", "done"]);

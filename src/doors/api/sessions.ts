@@ -118,10 +118,11 @@ async function fork(api: Api, call: Call): Promise<Reply> {
   const { store, clock } = api.parts;
   const { id } = await requireSession(store, call.param("id"));
   const child = newId(clock.now());
-  await api.turns.forget(id);
-  // It ends as branched, not as left by its last caller.
-  await store.reopen(id);
-  await store.branch(id, child);
+  await alone(api, id, async () => {
+    // It ends as branched, not as left by its last caller.
+    await store.reopen(id);
+    await store.branch(id, child);
+  });
   return { ...one(await requireSession(store, child)), status: 201 };
 }
 
