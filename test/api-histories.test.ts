@@ -70,3 +70,13 @@ describe("a branch that the client chose is a named cause and no error", () => {
     assert.doesNotMatch(await errors(), /ERROR/);
   });
 });
+
+test("a conversation that goes on as it was answered announces nothing: what we would change in it is an error", async () => {
+  const id = sessionOf(await chat("go on"));
+  const announced = async () => ((await rig.store.getValue(id, "prefix")) as { causes: string[] }).causes.length;
+  const before = await announced();
+  await chat("go on", "you said go on", "and now?");
+  assert.equal(await announced(), before);
+  await chat("go on", "you said: go on", "and now?");
+  assert.equal(await announced(), before + 1);
+});

@@ -154,7 +154,17 @@ test("any call becomes a run when its client does not want to wait", async () =>
   assert.equal(status, 202);
   assert.equal(headers.get("location"), `/v1/runs/${json.run_id}`);
   await isAt(json.run_id, "completed");
-  assert.equal((await statusOf(json.run_id)).output, "you said later");
+  const { output, model } = await statusOf(json.run_id);
+  assert.deepEqual([output, model], ["you said later", "hermes-agent"]);
+  await rig.store.create({ id: "talked-in", source: "api_server" });
+  for (const [path, body, named] of [
+    ["/v1/chat/completions", { model: "mine", messages: [{ role: "user", content: "later" }] }, "mine"],
+    ["/api/sessions/talked-in/chat", { message: "later" }, "hermes-agent"],
+  ] as const) {
+    const run = await rig.call("POST", path, body, { prefer: "respond-async" });
+    assert.equal((await statusOf(run.json.run_id)).model, named);
+    await isAt(run.json.run_id, "completed");
+  }
 });
 
 test("a run follows a stored response, or the session it names", async () => {

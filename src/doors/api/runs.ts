@@ -81,7 +81,8 @@ export class Runs {
     this.#live.set(id, live);
     try {
       const { sessionId: session } = request;
-      await this.#work.startApiRun({ id, sessionId: session, holder: this.#holder, model: model ?? null });
+      const named = model ?? request.model?.model ?? this.#api.settings.modelName;
+      await this.#work.startApiRun({ id, sessionId: session, holder: this.#holder, model: named });
     } catch (error) {
       this.#live.delete(id);
       throw error;
