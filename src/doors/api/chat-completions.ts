@@ -23,7 +23,7 @@ async function complete(api: Api, call: Call): Promise<Reply | undefined> {
   const body = await call.body();
   const request = readRequest(api, call, body);
   const model = optionalText(body, "model") || api.settings.modelName;
-  if (api.runs.isAsync(call)) return api.runs.submit(request);
+  if (api.runs.isAsync(call)) return api.runs.submit(request, { model });
   if (flag(body.stream, false)) return stream(api, call, body, { request, model });
   const key = headerOf(call.headers, "idempotency-key");
   // Whoever sends a key comes back for the answer: it is worked out also when they have hung up.
@@ -110,6 +110,8 @@ async function stream(
   } catch (error) {
     // A stream that has begun says itself that it went wrong.
     api.parts.home.log.child("api").error("a streamed answer failed", error);
+    const message = error instanceof ApiError ? error.message : "internal error; see logs/errors.log of the home";
+    await out.named("hermes.error", { ...chunk, choices: [], message, code: "agent_error" });
     await out.data({ ...chunk, choices: [{ index: 0, delta: {}, finish_reason: "error" }] });
     await out.data("[DONE]");
   }
