@@ -141,6 +141,50 @@ describe("stored conversations", () => {
   });
 });
 
+describe("a tab after /new", () => {
+  const said = (one: Editor, id: string) =>
+    one.updates("user_message_chunk", id).map(({ content }) => (content.type === "text" ? content.text : ""));
+
+  /** What is told when the tab is loaded, in this process or another one. */
+  async function told(one: Editor, id: string): Promise<readonly string[]> {
+    one.told.length = 0;
+    await one.agent.request("session/load", { sessionId: id, cwd: home.project, mcpServers: [] });
+    await one.until(() => one.updates("available_commands_update", id).length > 0);
+    return said(one, id);
+  }
+
+  test("is loaded with the conversation it is on, and goes on there; the one it left is in the list", async () => {
+    const id = await editor.begin();
+    await editor.say(id, "alpha");
+    await editor.say(id, "/new");
+    const [asked] = editor.asked;
+    assert.match(JSON.stringify(asked?.toolCall.content), /This one is saved; the list of the editor offers it\./);
+    assert.deepEqual(await told(editor, id), [], "nothing was said in it yet");
+    await editor.say(id, "beta");
+    assert.deepEqual(await told(editor, id), ["beta"]);
+    await editor.say(id, "more of beta");
+    assert.doesNotMatch(turns().at(-1)?.raw ?? "", /alpha/);
+
+    await using other = await newEditor();
+    assert.deepEqual(await told(other, id), ["beta", "more of beta"]);
+    const { sessions } = await other.agent.request("session/list", {});
+    const [tab, left] = sessions.map(({ sessionId }) => sessionId);
+    assert.equal(tab, id);
+    assert.match(left ?? "", /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
+    assert.deepEqual(await told(other, left ?? ""), ["alpha"]);
+    await other.say(left ?? "", "/new now");
+    await other.say(left ?? "", "gamma");
+    await other.say(id, "/new now");
+    await other.say(id, "delta");
+    assert.deepEqual(await told(editor, id), ["delta"]);
+    assert.deepEqual(await told(editor, left ?? ""), ["gamma"]);
+    const firsts: string[] = [];
+    for (const { sessionId } of (await editor.agent.request("session/list", {})).sessions.slice(0, 4))
+      firsts.push((await told(editor, sessionId))[0] ?? "");
+    assert.deepEqual(firsts.sort(), ["alpha", "beta", "delta", "gamma"]);
+  });
+});
+
 describe("while a turn runs", () => {
   /** A turn whose first request waits. */
   async function held(id: string, text = "work") {

@@ -376,6 +376,24 @@ describe("stored sessions", () => {
     assert.deepEqual([status, json.session.title, json.session.end_reason], [200, "mine", "done"]);
   });
 
+  test("are not forked under a turn that runs", async () => {
+    await rig.store.create({ id: "working", source: "api_server" });
+    const go = Promise.withResolvers<void>();
+    rig.model.script(async () => {
+      await go.promise;
+      return { text: "done" };
+    });
+    const working = rig.call("POST", "/api/sessions/working/chat", { message: "work" });
+    await until("it works", () => rig.model.requests.length === 1);
+    const fork = () => rig.call("POST", "/api/sessions/working/fork", {});
+    assert.deepEqual((await fork()).json.error?.code, "session_busy");
+    assert.equal((await rig.store.get("working"))?.endReason, null);
+    go.resolve();
+    assert.equal((await working).status, 200);
+    await until("it is free", async () => (await fork()).status === 201);
+    assert.equal((await rig.store.get("working"))?.endReason, "branched");
+  });
+
   test("forget what is in memory of them when they are deleted, and take up new settings", async () => {
     const named = { "x-hermes-session-id": "renewed" };
     await chat(say("one"), named);

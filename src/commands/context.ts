@@ -24,6 +24,8 @@ export interface CommandContext {
   /** The conversation right now; another one after `startSession` or `resumeSession`. */
   readonly conversation: OpenAgent;
   readonly busy: boolean;
+  /** How a conversation is found again that `startSession` leaves, where it is not by `/resume`. */
+  readonly keptHint?: string;
   /** What waits to be said after the running turn. */
   readonly waiting: readonly string[];
   /** Unix seconds. */

@@ -21,7 +21,11 @@ const startNew: CommandDefinition = {
   destructive: true,
   busyPolicy: "interrupt_then_dispatch",
   mayRun: (typed, ctx) =>
-    confirmDestructive(ctx, { what: "Start a new conversation?", detail: STAYS, skip: takeSkipWord(typed).skip }),
+    confirmDestructive(ctx, {
+      what: "Start a new conversation?",
+      detail: ctx.keptHint ?? STAYS,
+      skip: takeSkipWord(typed).skip,
+    }),
   async run(typed, ctx) {
     const { args } = takeSkipWord(typed);
     await ctx.startSession(args === "" ? {} : { title: args });

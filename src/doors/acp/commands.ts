@@ -1,4 +1,5 @@
 // Slash commands in editors: those of the one registry that are marked for them. Everything else that begins with a slash is the model's.
+import { randomUUID } from "node:crypto";
 import type { AvailableCommand, ContentBlock } from "@agentclientprotocol/sdk";
 import type { OpenAgent } from "../../agent/opened.ts";
 import { builtinCommands } from "../../commands/builtin.ts";
@@ -9,7 +10,6 @@ import type { Goals } from "../../goals/keeper.ts";
 import { said } from "../../home/language/words.ts";
 import type { OpenHome } from "../../home/open.ts";
 import type { Clock } from "../../kit/clock.ts";
-import { newSessionId } from "../../sessions/session-id.ts";
 import type { Permissions } from "./permissions.ts";
 
 /** What commands may do to the session they are typed in. */
@@ -99,6 +99,7 @@ export class EditorCommands {
       get busy() {
         return ports.isBusy() || conversation().agent.busy;
       },
+      keptHint: "This one is saved; the list of the editor offers it.",
       waiting: [],
       lastListed: [],
       now: () => clock.now() / 1000,
@@ -113,7 +114,7 @@ export class EditorCommands {
         return null;
       },
       startSession: async ({ title }) => {
-        const id = newSessionId(clock);
+        const id = randomUUID();
         await ports.replace({ type: "new", id });
         if (title !== undefined) await conversation().setTitle(title);
         say("New conversation. What can I do for you?");

@@ -6,7 +6,7 @@ import type {
   ToolCallUpdate,
 } from "@agentclientprotocol/sdk";
 import type { AskRequest } from "../../agent/events.ts";
-import { t } from "../../home/language/words.ts";
+import { said, t } from "../../home/language/words.ts";
 import type { Logger } from "../../home/log.ts";
 import { withoutControls } from "../../kit/strip-ansi.ts";
 import { type AnswerTo, type ApprovalQuestion, type Question, refuse } from "../../safety/decision.ts";
@@ -113,7 +113,7 @@ export class Permissions {
         title: shown(title),
         kind: "other",
         status: "pending",
-        content: [textContent(detail === "" ? title : detail)],
+        content: [textContent(said(detail === "" ? title : detail))],
       },
       [
         ["allow_once", t("Yes")],

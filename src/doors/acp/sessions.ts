@@ -25,7 +25,17 @@ import { type EditMode, isEditMode, mayWriteUnasked, modeState } from "./edits.t
 import { configOptions, knownModels, type ModelRow, modelId, parseModelId } from "./options.ts";
 import { Permissions } from "./permissions.ts";
 import { EditorSession, type OpenHow } from "./session.ts";
-import { type AskedPlace, checkedPlace, type OpenPlace, PLATFORM, pageOf, serversOf, transcriptOf } from "./stored.ts";
+import {
+  type AskedPlace,
+  checkedPlace,
+  conversationBehind,
+  type OpenPlace,
+  PLATFORM,
+  pageOf,
+  serversOf,
+  transcriptOf,
+  turnTab,
+} from "./stored.ts";
 import { Updates } from "./updates.ts";
 
 /** Kept of what a command prints in a terminal of the editor. */
@@ -81,8 +91,9 @@ export class EditorSessions {
   async load(id: string, asked: AskedPlace): Promise<Offered> {
     const place = await checkedPlace(asked);
     return this.#steps.run(id, async () => {
-      if ((await this.#stored(id)) === null) throw RequestError.resourceNotFound(id);
-      const offered = await this.#hold(id, place, { type: "resume", id });
+      const how = await this.#behind(id);
+      if (how.type === "new" && how.id === id) throw RequestError.resourceNotFound(id);
+      const offered = await this.#hold(id, place, how);
       const held = this.#held.get(id);
       if (held)
         await held.session.replay(
@@ -99,8 +110,7 @@ export class EditorSessions {
     return this.#steps.run(id, async () => {
       const open = this.#held.get(id);
       if (open) return this.#offered(open);
-      const isStored = (await this.#stored(id)) !== null;
-      return this.#hold(id, place, { type: isStored ? "resume" : "new", id });
+      return this.#hold(id, place, await this.#behind(id));
     });
   }
 
@@ -215,7 +225,12 @@ export class EditorSessions {
       ...{ id, log, permissions, updates },
       world: { home, clock, platform: PLATFORM },
       send: (update) => this.#send(id, update),
-      open: async (next) => open(next.type === "again" ? await this.#again(id) : next),
+      open: async (next) => {
+        if (next.type === "again") return open(await this.#again(id));
+        const other = await open(next);
+        await turnTab(await this.#world.store(), id, next.id);
+        return other;
+      },
       trustsNow: (signal) => this.#trustsNow(place.cwd, permissions, signal),
       changed: () => this.#tellOptions(id),
     });
@@ -361,8 +376,14 @@ export class EditorSessions {
 
   async #stored(id: string): Promise<string | null> {
     const store = await this.#world.store();
-    if ((await store.get(id)) === null) return null;
-    return store.resumeTarget(id);
+    const root = await conversationBehind(store, id);
+    return (await store.get(root)) === null ? null : store.resumeTarget(root);
+  }
+
+  /** The conversation that a client's id leads to; nothing was said in it yet: it begins. */
+  async #behind(id: string): Promise<Exclude<OpenHow, { type: "again" }>> {
+    const root = await conversationBehind(await this.#world.store(), id);
+    return { type: (await this.#stored(id)) === null ? "new" : "resume", id: root };
   }
 
   #require(id: string): Held {

@@ -1,4 +1,5 @@
 // What an editor's client names and what the store has of it: the folder and the servers it opens a conversation with, the list, the transcript.
+import { randomUUID } from "node:crypto";
 import { isAbsolute } from "node:path";
 import {
   type ListSessionsRequest,
@@ -39,6 +40,32 @@ function pathHere(path: string): string {
   return drive === undefined ? path : `/mnt/${drive.toLowerCase()}/${(rest ?? "").replaceAll("\\", "/")}`;
 }
 
+// `/new` begins another conversation in a tab that its client goes on to know by the same id. From then on that id leads to the new one,
+// and the one that was left gets an id of its own, by which the client's list offers it.
+
+const TAB = "acp-tab:";
+
+/** The first session of the conversation that a client means. */
+export async function conversationBehind(store: SessionStore, clientId: string): Promise<string> {
+  return (await store.getMeta(TAB + clientId)) ?? clientId;
+}
+
+/** From here on the client's id leads to `next`. */
+export async function turnTab(store: SessionStore, clientId: string, next: string): Promise<void> {
+  const left = await conversationBehind(store, clientId);
+  if (left === next) return;
+  const tabs = await store.allMeta(TAB);
+  const ownId = left !== clientId && !tabs.has(TAB + left);
+  const isOffered = ownId || [...tabs].some(([key, one]) => one === left && key !== TAB + clientId);
+  if (!isOffered) await store.setMeta(TAB + randomUUID(), left);
+  await store.setMeta(TAB + clientId, next);
+}
+
+/** By session: the id by which clients know its conversation, where that is another one. */
+async function clientIds(store: SessionStore): Promise<ReadonlyMap<string, string>> {
+  return new Map([...(await store.allMeta(TAB))].map(([key, session]) => [session, key.slice(TAB.length)]));
+}
+
 /** What a client says of its servers, as the settings would say it. */
 export function serversOf(servers: readonly McpServer[]): Readonly<Record<string, unknown>> {
   const pairs = (list: readonly { readonly name: string; readonly value: string }[]) =>
@@ -59,12 +86,14 @@ export async function pageOf(
 ): Promise<ListSessionsResponse> {
   const wanted = cwd ? pathHere(cwd) : null;
   const rows = (await allOf(store)).filter((row) => wanted === null || cwdOf(row) === wanted);
-  const after = cursor ? rows.findIndex((row) => row.lineageRootId === cursor) : -1;
+  const known = await clientIds(store);
+  const idOf = ({ lineageRootId }: SessionListItem) => known.get(lineageRootId) ?? lineageRootId;
+  const after = cursor ? rows.findIndex((row) => idOf(row) === cursor) : -1;
   if (cursor && after < 0) return { sessions: [] };
   const page = rows.slice(after + 1, after + 1 + PER_PAGE);
   const last = page.at(-1);
   const isMore = last !== undefined && rows.length > after + 1 + page.length;
-  return { sessions: page.map(infoOf), ...(isMore && { nextCursor: last.lineageRootId }) };
+  return { sessions: page.map((row) => infoOf(row, idOf(row))), ...(isMore && { nextCursor: idOf(last) }) };
 }
 
 async function allOf(store: SessionStore): Promise<readonly SessionListItem[]> {
@@ -85,9 +114,9 @@ function cwdOf({ cwd, modelConfig }: SessionListItem): string {
   return cwd ?? (typeof kept === "string" ? kept : "");
 }
 
-function infoOf(row: SessionListItem): SessionInfo {
+function infoOf(row: SessionListItem, sessionId: string): SessionInfo {
   return {
-    sessionId: row.lineageRootId,
+    sessionId,
     cwd: cwdOf(row) || "/",
     title: row.title ?? row.preview,
     updatedAt: new Date(row.lastActive * 1000).toISOString(),

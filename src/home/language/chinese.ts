@@ -292,6 +292,7 @@ const REPLIES = {
   "Start a new conversation?": "开始新的对话？",
   "Clear the screen and start a new conversation?": "清屏并开始新的对话？",
   "This one is saved; /resume reopens it.": "当前对话保留在历史中；/resume 可恢复。",
+  "This one is saved; the list of the editor offers it.": "当前对话保留在历史中；编辑器的列表中可找到。",
   "Delete this conversation and quit?": "删除本次对话并退出？",
   "This cannot be undone.": "删除后无法恢复。",
   "This conversation has no title yet.": "本次对话还没有标题。",
