@@ -379,12 +379,14 @@ describe("stored sessions", () => {
   test("are not forked under a turn that runs", async () => {
     await rig.store.create({ id: "working", source: "api_server" });
     const go = Promise.withResolvers<void>();
+    const talk = (message: string) => rig.call("POST", "/api/sessions/working/chat", { message });
+    await talk("hello");
     rig.model.script(async () => {
       await go.promise;
       return { text: "done" };
     });
-    const working = rig.call("POST", "/api/sessions/working/chat", { message: "work" });
-    await until("it works", () => rig.model.requests.length === 1);
+    const working = talk("work");
+    await until("it works", () => rig.model.requests.length === 2);
     const fork = () => rig.call("POST", "/api/sessions/working/fork", {});
     assert.deepEqual((await fork()).json.error?.code, "session_busy");
     assert.equal((await rig.store.get("working"))?.endReason, null);
