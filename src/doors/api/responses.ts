@@ -1,5 +1,6 @@
 // /v1/responses: the server keeps the conversation. Each answer is stored, and the next call names the one it follows.
 import { randomBytes, randomUUID } from "node:crypto";
+import { type Clock, OutOfTime, within } from "../../kit/clock.ts";
 import { isRecord, listOf, optional, record, text } from "../../kit/json.ts";
 import { lazy } from "../../kit/lazy.ts";
 import type { HistoryMessage } from "../../llm/messages.ts";
@@ -14,7 +15,7 @@ import { PictureStream, withPictures } from "./pictures.ts";
 import { type Item, messageItem, outputOf, ResponseStream } from "./response-stream.ts";
 import type { Api } from "./server.ts";
 import { EventStream } from "./sse.ts";
-import type { TurnRequest } from "./turns.ts";
+import { sessionBusy, type TurnRequest } from "./turns.ts";
 
 const FINGERPRINT = ["input", "instructions", "previous_response_id", "conversation", "model", "tools"];
 /** Of a history that is to be cut. */
@@ -28,15 +29,21 @@ interface Chain {
   readonly sessionId: string | undefined;
 }
 
-/** One call, read. */
-interface Asked {
-  readonly request: TurnRequest;
+/** One call, as its client sent it. */
+interface Said {
   readonly id: string;
   readonly model: string;
   readonly stores: boolean;
   readonly conversation: string | undefined;
   readonly previous: string | undefined;
   readonly createdAt: number;
+  /** What it follows, once that is known. */
+  follow(chain: Chain | null): TurnRequest;
+}
+
+/** One call, and the conversation that it continues. */
+interface Asked extends Omit<Said, "follow"> {
+  readonly request: TurnRequest;
 }
 
 const isMessage = record({ role: text, content: (value: unknown): value is unknown => value !== undefined });
@@ -49,11 +56,13 @@ const isStored = record({
 export class Responses {
   readonly #api: Api;
   readonly #store: () => Promise<ResponseStore>;
+  readonly #lines: Lines;
   #opened: ResponseStore | null = null;
 
   constructor(api: Api) {
     this.#api = api;
     const { home, clock } = api.parts;
+    this.#lines = new Lines(clock, api.settings.busySeconds);
     this.#store = lazy(async () => {
       const path = home.paths.at("response_store.db");
       this.#opened = await ResponseStore.open(path, { clock, log: home.log.child("api") });
@@ -69,8 +78,13 @@ export class Responses {
     ];
   }
 
-  /** What follows on a stored answer. Rejects with an `ApiError` when there is none of that id. */
-  async chain(id: string): Promise<Chain> {
+  /** What follows on a stored answer, when it has ended. Rejects with an `ApiError` when there is none of that id. */
+  async chain(id: string, signal: AbortSignal): Promise<Chain> {
+    await this.#lines.ended(id, signal);
+    return this.#chain(id);
+  }
+
+  async #chain(id: string): Promise<Chain> {
     const data = await (await this.#store()).get(id);
     if (data === null || !isStored(data)) throw missing(id);
     return {
@@ -97,19 +111,40 @@ export class Responses {
 
   async #create(call: Call): Promise<Reply | undefined> {
     const body = await call.body();
-    const asked = await this.#read(call, body);
-    if (this.#api.runs.isAsync(call)) return this.#api.runs.submit(asked.request, asked);
-    if (flag(body.stream, false)) return this.#stream(call, asked);
+    const said = this.#read(call, body);
+    if (this.#api.runs.isAsync(call)) {
+      const asked = await this.#follow(said, call.gone);
+      return this.#api.runs.submit(asked.request, asked);
+    }
+    if (flag(body.stream, false)) return this.#inLine(said, call.gone, (asked) => this.#stream(call, asked));
     const key = headerOf(call.headers, "idempotency-key");
     const signal = key === "" ? call.gone : new AbortController().signal;
     return this.#api.idempotency.run(
       key,
       () => fingerprintOf("responses", body, FINGERPRINT),
-      () => this.#answer({ ...asked, request: { ...asked.request, signal } }),
+      () => this.#inLine(said, signal, (asked) => this.#answer({ ...asked, request: { ...asked.request, signal } })),
     );
   }
 
-  async #read(call: Call, body: Readonly<Record<string, unknown>>): Promise<Asked> {
+  /** The work of a call, behind every earlier one of its conversation: what those came to is what it follows. */
+  async #inLine<T>(said: Said, signal: AbortSignal, work: (asked: Asked) => Promise<T>): Promise<T> {
+    const leave = this.#lines.enter(said);
+    try {
+      await this.#lines.turnOf(said.id, signal);
+      return await work(await this.#follow(said, signal));
+    } finally {
+      leave();
+    }
+  }
+
+  async #follow({ follow, ...said }: Said, signal: AbortSignal): Promise<Asked> {
+    const { conversation } = said;
+    const previous =
+      said.previous || (conversation && (await (await this.#store()).conversation(conversation))) || undefined;
+    return { ...said, previous, request: follow(previous ? await this.chain(previous, signal) : null) };
+  }
+
+  #read(call: Call, body: Readonly<Record<string, unknown>>): Said {
     const { settings, parts } = this.#api;
     const { system, history: given, input } = readInput(body.input);
     const own = readHistory(body.conversation_history);
@@ -117,26 +152,26 @@ export class Responses {
     const conversation = conversationName(body.conversation);
     if (previous !== undefined && conversation !== undefined)
       throw badField("conversation", "conversation and previous_response_id cannot be used together");
-    const before = previous ?? (conversation && (await (await this.#store()).conversation(conversation))) ?? undefined;
-    const chain = before ? await this.chain(before) : null;
     const named = sessionHeader(call, "x-hermes-session-id", settings);
-    const instructions = optionalText(body, "instructions") ?? chain?.instructions;
-    const all = [...(own ?? chain?.history ?? []), ...given];
+    const sessionKey = sessionHeader(call, "x-hermes-session-key", settings);
+    const asked = optionalText(body, "instructions");
+    const user = optionalText(body, "user", { longest: 256 });
+    const newSession = randomUUID();
     return {
       id: `resp_${randomBytes(14).toString("hex")}`,
       model: optionalText(body, "model") || settings.modelName,
       stores: flag(body.store, true),
-      ...{ conversation, previous: before, createdAt: Math.floor(parts.clock.now() / 1000) },
-      request: {
-        sessionId: named ?? chain?.sessionId ?? randomUUID(),
-        isNamed: true,
-        ...(named === undefined ? { history: body.truncation === "auto" ? all.slice(-KEPT_MESSAGES) : all } : {}),
-        input,
-        instructions: [instructions, system].filter((one) => one !== undefined && one !== "").join("\n") || undefined,
-        sessionKey: sessionHeader(call, "x-hermes-session-key", settings),
-        user: optionalText(body, "user", { longest: 256 }),
-        model: this.#api.modelFor(body.model),
-        signal: call.gone,
+      ...{ conversation, previous, createdAt: Math.floor(parts.clock.now() / 1000) },
+      follow: (chain) => {
+        const all = [...(own ?? chain?.history ?? []), ...given];
+        const instructions = [asked ?? chain?.instructions, system];
+        return {
+          sessionId: named ?? chain?.sessionId ?? newSession,
+          isNamed: true,
+          ...(named === undefined ? { history: body.truncation === "auto" ? all.slice(-KEPT_MESSAGES) : all } : {}),
+          ...{ input, sessionKey, user, model: this.#api.modelFor(body.model), signal: call.gone },
+          instructions: instructions.filter((one) => one !== undefined && one !== "").join("\n") || undefined,
+        };
       },
     };
   }
@@ -199,6 +234,60 @@ export class Responses {
       session_id: reader?.ending.outcome.sessionId ?? request.sessionId,
     };
     await (await this.#store()).put(id, data, conversation);
+  }
+}
+
+/**
+ * Who follows whom, among the calls of this process.
+ *
+ * - Calls of one conversation stand in line in the order they came in: each one's turn comes when all before it have left.
+ * - Whoever waits longer than a session is waited for is refused, and nobody behind it overtakes those before it.
+ */
+class Lines {
+  readonly #clock: Clock;
+  readonly #seconds: number;
+  /** Per conversation: resolves when everybody in its line has left. */
+  readonly #last = new Map<string, Promise<unknown>>();
+  /** Per response that is being worked on. */
+  readonly #open = new Map<string, { readonly before: Promise<unknown>; readonly over: Promise<void> }>();
+
+  constructor(clock: Clock, seconds: number) {
+    this.#clock = clock;
+    this.#seconds = seconds;
+  }
+
+  /** Takes a place; what it returns gives it up. */
+  enter({ id, conversation }: Pick<Said, "id" | "conversation">): () => void {
+    const { promise: over, resolve } = Promise.withResolvers<void>();
+    const before = (conversation !== undefined && this.#last.get(conversation)) || Promise.resolve();
+    this.#open.set(id, { before, over });
+    const last = before.then(() => over);
+    if (conversation !== undefined) this.#last.set(conversation, last);
+    return () => {
+      resolve();
+      this.#open.delete(id);
+      void last.then(() => {
+        if (conversation !== undefined && this.#last.get(conversation) === last) this.#last.delete(conversation);
+      });
+    };
+  }
+
+  async turnOf(id: string, signal: AbortSignal): Promise<void> {
+    await this.#wait(this.#open.get(id)?.before, signal);
+  }
+
+  /** Resolves when nobody works on this response. */
+  async ended(id: string, signal: AbortSignal): Promise<void> {
+    await this.#wait(this.#open.get(id)?.over, signal);
+  }
+
+  async #wait(what: Promise<unknown> | undefined, signal: AbortSignal): Promise<void> {
+    if (what === undefined) return;
+    try {
+      await within(() => what, this.#seconds * 1000, this.#clock, signal);
+    } catch (error) {
+      throw error instanceof OutOfTime ? sessionBusy() : error;
+    }
   }
 }
 

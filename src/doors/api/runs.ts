@@ -119,7 +119,7 @@ export class Runs {
     const previous = optionalText(body, "previous_response_id", { longest: 256 });
     const instructions = optionalText(body, "instructions");
     const named = optionalText(body, "session_id", { longest: 256 });
-    const chain = previous === undefined ? null : await responses.chain(previous);
+    const chain = previous === undefined ? null : await responses.chain(previous, call.gone);
     const session = named === undefined ? chain?.sessionId : sessionId(named, "session_id");
     const before = own ?? chain?.history;
     const history = before === undefined && given.length === 0 ? undefined : [...(before ?? []), ...given];

@@ -376,9 +376,9 @@ const finish = (events: AsyncGenerator<AgentEvent, void>) => events.return().cat
 const another = (id: string) => `${id}-${randomBytes(2).toString("hex")}`;
 
 /** The turn says who holds the conversation, where it found out itself; one that we stopped waiting with only says that it was stopped. */
-function sessionBusy({ finalText, interrupted }: TurnOutcome): ApiError {
+export function sessionBusy(outcome?: TurnOutcome): ApiError {
   const inUse = "the session is in use; try again when its turn has ended";
-  return new ApiError(429, interrupted ? inUse : (finalText ?? inUse), {
+  return new ApiError(429, outcome?.interrupted ? inUse : (outcome?.finalText ?? inUse), {
     ...{ type: "rate_limit_error", code: "session_busy", headers: { "retry-after": "5" } },
   });
 }
