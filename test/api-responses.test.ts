@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type ApiRig, apiRig, lastText } from "./support/api-rig.ts";
+import { type ApiRig, apiRig, KEY, lastText } from "./support/api-rig.ts";
 import { until } from "./support/gateway-rig.ts";
 
 let rig: ApiRig;
@@ -103,4 +103,97 @@ describe("two calls of one conversation at once", () => {
     const said = (busy.model.last.body.messages as { content: string }[]).slice(1).map(({ content }) => content);
     assert.deepEqual(said, ["A", "answer A", "C"]);
   });
+});
+
+describe("a response that nobody waits for", () => {
+  const ASYNC = { prefer: "respond-async" };
+  const stored = async (id: string) => (await rig.call("GET", `/v1/responses/${id}`)).json;
+  const runOf = async (id: string) => (await rig.call("GET", `/v1/runs/${id}`)).json;
+
+  test("is part of its chain: by name, by id, and to be read while it lasts and after", async () => {
+    const first = await respond({ input: "first", conversation: "async", instructions: "Be brief." });
+    const go = held("answer A");
+    const { status, json } = await respond({ input: "A", conversation: "async" }, ASYNC);
+    assert.equal(status, 202);
+    assert.match(json.response_id, /^resp_/);
+    assert.equal((await stored(json.response_id)).status, "in_progress");
+    const two = respond({ input: "B", conversation: "async" });
+    const three = respond({ input: "C", previous_response_id: json.response_id }, ASYNC);
+    assert.equal((await three).status, 202, "nobody waits who does not want to");
+    await aWhile();
+    go();
+    const { previous_response_id: previous } = (await two).json;
+    assert.equal(previous, json.response_id);
+    const { status: end, output, usage, previous_response_id: before } = await stored(json.response_id);
+    assert.deepEqual([end, output[0].content[0].text, before], ["completed", "answer A", first.json.id]);
+    assert.ok(usage.total_tokens > 0);
+    assert.equal((await runOf(json.run_id)).output, "answer A");
+    await until("C is done", async () => (await runOf((await three).json.run_id)).status === "completed");
+    const asked = rig.model.requests.map(({ body }) =>
+      (body.messages as { content: string }[]).slice(1).map(({ content }) => content),
+    );
+    const begun = ["first", "you said first", "A", "answer A"];
+    assert.deepEqual(asked.slice(2).sort(), [
+      [...begun, "B"],
+      [...begun, "C"],
+    ]);
+    assert.match(rig.model.last.body.messages[0].content, /Be brief\./, "instructions are inherited");
+  });
+
+  test("is not there when none is to be stored, and a stop leaves what there is of it", async () => {
+    const without = (await respond({ input: "A", store: false }, ASYNC)).json;
+    assert.equal((await stored(without.response_id)).error?.code, "response_not_found");
+    await until("it is done", async () => (await runOf(without.run_id)).status === "completed");
+    assert.equal((await stored(without.response_id)).error?.code, "response_not_found");
+    rig.model.script({ fault: "stall", after: 4, answer: { text: "half of a long answer" } });
+    const { run_id: run, response_id: id } = (await respond({ input: "A", conversation: "stopped" }, ASYNC)).json;
+    await until("text has come", async () => (await runOf(run)).last_event === "message.delta");
+    await rig.call("POST", `/v1/runs/${run}/stop`);
+    await until("it has ended", async () => (await stored(id)).status !== "in_progress");
+    const { status, output } = await stored(id);
+    assert.equal(status, "incomplete");
+    assert.match(output[0].content[0].text, /^half/);
+    await respond({ input: "B", conversation: "stopped" });
+    assert.match(contents().join("|"), /^A\|half.*\|B$/);
+  });
+
+  test("and cannot begin has failed, and says why", async () => {
+    assert.equal((await respond({ input: "A", previous_response_id: "resp_none" }, ASYNC)).status, 404);
+    await using busy = await apiRig({ extra: { busy_seconds: 0.2 } });
+    busy.model.otherwise({ fault: "stall", after: 1, answer: { text: "a long answer" } });
+    const ask = async () =>
+      (await busy.call("POST", "/v1/responses", { input: "A", conversation: "long" }, ASYNC)).json;
+    await ask();
+    await until("A is asked", () => busy.model.requests.length === 1);
+    const { response_id: id } = await ask();
+    const now = async () => (await busy.call("GET", `/v1/responses/${id}`)).json;
+    await until("it has ended", async () => (await now()).status !== "in_progress");
+    const { status, error } = await now();
+    assert.equal(status, "failed");
+    assert.match(error.message, /in use/);
+  });
+});
+
+test("a response that is not streamed and whose client left is incomplete, with the text so far or none", async () => {
+  for (const [after, said] of [
+    [4, 1],
+    [0, 0],
+  ] as const) {
+    const conversation = `left after ${after}`;
+    const asked = rig.model.requests.length;
+    rig.model.script({ fault: "stall", after, answer: { text: "half of a long answer" } });
+    const controller = new AbortController();
+    const left = fetch(`${rig.url}/v1/responses`, {
+      ...{ method: "POST", body: JSON.stringify({ input: "A", conversation }), signal: controller.signal },
+      headers: { authorization: `Bearer ${KEY}` },
+    });
+    await until("A is asked", () => rig.model.requests.length === asked + 1);
+    await aWhile();
+    controller.abort();
+    await assert.rejects(left);
+    const { previous_response_id: id } = (await respond({ input: "B", conversation })).json;
+    const { status, error, output } = (await rig.call("GET", `/v1/responses/${id}`)).json;
+    assert.deepEqual([status, error, output.length], ["incomplete", null, said]);
+    if (said > 0) assert.match(output[0].content[0].text, /^half/);
+  }
 });

@@ -112,10 +112,7 @@ export class Responses {
   async #create(call: Call): Promise<Reply | undefined> {
     const body = await call.body();
     const said = this.#read(call, body);
-    if (this.#api.runs.isAsync(call)) {
-      const asked = await this.#follow(said, call.gone);
-      return this.#api.runs.submit(asked.request, asked);
-    }
+    if (this.#api.runs.isAsync(call)) return this.#submit(said);
     if (flag(body.stream, false)) return this.#inLine(said, call.gone, (asked) => this.#stream(call, asked));
     const key = headerOf(call.headers, "idempotency-key");
     const signal = key === "" ? call.gone : new AbortController().signal;
@@ -137,11 +134,44 @@ export class Responses {
     }
   }
 
-  async #follow({ follow, ...said }: Said, signal: AbortSignal): Promise<Asked> {
-    const { conversation } = said;
-    const previous =
-      said.previous || (conversation && (await (await this.#store()).conversation(conversation))) || undefined;
-    return { ...said, previous, request: follow(previous ? await this.chain(previous, signal) : null) };
+  async #follow(said: Said, signal: AbortSignal): Promise<Asked> {
+    const previous = await this.#previous(said);
+    return asking(said, previous, previous ? await this.chain(previous, signal) : null);
+  }
+
+  async #previous({ previous, conversation }: Said): Promise<string | undefined> {
+    return previous || (conversation && (await (await this.#store()).conversation(conversation))) || undefined;
+  }
+
+  /** The call as a run. It takes its place in line before it is answered, and has its id from then on. */
+  async #submit(said: Said): Promise<Reply> {
+    const leave = this.#lines.enter(said);
+    try {
+      const previous = await this.#previous(said);
+      let asked = asking(said, previous, previous ? await this.#chain(previous) : null);
+      // Its name leads to it when its turn has come.
+      if (said.stores) await this.#keep({ ...asked, conversation: undefined }, envelope(asked, [], null), null);
+      return await this.#api.runs.submit(asked.request, {
+        model: said.model,
+        more: { response_id: said.id },
+        ready: async (signal) => {
+          await this.#lines.turnOf(said.id, signal);
+          asked = await this.#follow(said, signal);
+          if (said.stores) await this.#keep(asked, envelope(asked, [], null), null);
+          return asked.request;
+        },
+        ended: async (reader, signal) => {
+          await this.#finish({ ...asked, request: { ...asked.request, signal } }, reader);
+        },
+        failed: async (reason) => {
+          if (said.stores) await this.#keep(asked, brokenOff(asked, [], reason), null);
+        },
+        over: leave,
+      });
+    } catch (error) {
+      leave();
+      throw error;
+    }
   }
 
   #read(call: Call, body: Readonly<Record<string, unknown>>): Said {
@@ -180,14 +210,23 @@ export class Responses {
     const turn = await this.#api.turns.begin(asked.request);
     const reader = new AnswerReader();
     for await (const event of turn.events) reader.take(event);
+    const { sessionId } = reader.ending.outcome;
+    const response = await this.#finish(asked, reader);
+    return { status: 200, headers: sessionHeaders(sessionId, asked.request.sessionKey), body: response };
+  }
+
+  /** What a turn came to that nobody followed. */
+  async #finish(asked: Asked, reader: AnswerReader): Promise<object> {
     const { ending } = reader;
+    // Who has left is told nothing: what is stored has what the model said.
+    const text = ending.text || (isCut(asked, ending) ? "" : ending.incomplete?.error || NO_ANSWER);
     const output = [
       ...outputOf(ending.outcome.messages),
-      messageItem(await withPictures(ending.text || ending.incomplete?.error || NO_ANSWER)),
+      ...(text === "" ? [] : [messageItem(await withPictures(text))]),
     ];
     const response = envelope(asked, output, ending);
     if (asked.stores) await this.#keep(asked, response, reader);
-    return { status: 200, headers: sessionHeaders(ending.outcome.sessionId, asked.request.sessionKey), body: response };
+    return response;
   }
 
   async #stream(call: Call, asked: Asked): Promise<undefined> {
@@ -209,11 +248,10 @@ export class Responses {
     }
     const { ending } = reader;
     // What the model did not say itself: why there is no answer.
-    if (ending.isEmpty) stream.text(ending.text || ending.incomplete?.error || NO_ANSWER);
+    if (ending.isEmpty && !isCut(asked, ending)) stream.text(ending.text || ending.incomplete?.error || NO_ANSWER);
     await stream.finish();
     const response = envelope(asked, stream.output, ending);
-    const isCut = call.gone.aborted;
-    if (asked.stores) await this.#keep(asked, isCut ? { ...response, status: "incomplete" } : response, reader);
+    if (asked.stores) await this.#keep(asked, response, reader);
     await stream.event(ending.finish === "error" ? "response.failed" : "response.completed", { response });
     out.end();
     return undefined;
@@ -300,19 +338,35 @@ function conversationName(value: unknown): string | undefined {
   throw badField("conversation", "conversation must be a name of at most 256 characters");
 }
 
+const asking = ({ follow, ...said }: Said, previous: string | undefined, chain: Chain | null): Asked => ({
+  ...said,
+  ...{ previous, request: follow(chain) },
+});
+
+/** Its client hung up, or stopped it. */
+const isCut = ({ request: { signal } }: Asked, { outcome }: Ending) => outcome.interrupted && signal.aborted;
+
+/** The object of an answer that has no end of its own. */
+const brokenOff = (asked: Asked, output: readonly Item[], message: string) => ({
+  ...envelope(asked, output, null),
+  ...{ status: "failed", error: { message, type: "server_error", code: "server_error" } },
+});
+
 /** The object that both forms end with. `ending` null: it is being worked on. */
 function envelope(asked: Asked, output: readonly Item[], ending: Ending | null) {
   const { id, model, createdAt, previous, request, stores } = asked;
-  const isFailed = ending?.finish === "error";
+  const isLeft = ending !== null && isCut(asked, ending);
+  const isFailed = ending?.finish === "error" && !isLeft;
+  const isTooLong = ending?.finish === "length";
   const status =
-    ending === null ? "in_progress" : isFailed ? "failed" : ending.finish === "length" ? "incomplete" : "completed";
+    ending === null ? "in_progress" : isFailed ? "failed" : isLeft || isTooLong ? "incomplete" : "completed";
   const { input = 0, output: written = 0 } = ending?.tokens ?? {};
   return {
     ...{ id, object: "response", status, created_at: createdAt, model, output },
     error: isFailed
       ? { message: ending.incomplete?.error || ending.text || NO_ANSWER, type: "server_error", code: "server_error" }
       : null,
-    incomplete_details: status === "incomplete" ? { reason: "max_output_tokens" } : null,
+    incomplete_details: isTooLong ? { reason: "max_output_tokens" } : null,
     instructions: request.instructions ?? null,
     previous_response_id: previous ?? null,
     ...{ store: stores, parallel_tool_calls: true, tool_choice: "auto", tools: [], metadata: {} },

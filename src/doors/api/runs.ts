@@ -31,6 +31,21 @@ interface Open {
   readonly ended: Promise<void>;
 }
 
+/** Whose run it is: what is asked when its turn has come, and who is told how it ended. */
+interface Submitted {
+  readonly model?: string | undefined;
+  /** Fields of the answer. */
+  readonly more?: Readonly<Record<string, unknown>>;
+  /** What the turn is to answer, once it may begin. */
+  ready?(signal: AbortSignal): Promise<TurnRequest>;
+  /** The turn is over; the run ends when this resolves. */
+  ended?(reader: AnswerReader, signal: AbortSignal): Promise<void>;
+  /** There was no turn, or it broke. */
+  failed?(reason: string): Promise<void>;
+  /** Whatever came of it. */
+  over?(): void;
+}
+
 export class Runs {
   readonly #api: Api;
   readonly #work: WorkStore;
@@ -67,7 +82,7 @@ export class Runs {
   }
 
   /** Begins a run; the answer comes before its turn does. */
-  async submit(request: TurnRequest, { model }: { readonly model?: string | undefined } = {}): Promise<Reply> {
+  async submit(request: TurnRequest, submitted: Submitted = {}): Promise<Reply> {
     if (this.#live.size >= MOST_ACTIVE)
       throw new ApiError(429, `${MOST_ACTIVE} runs are active; wait for one to end, or stop it`, {
         ...{ type: "rate_limit_error", code: "rate_limit_exceeded", headers: { "retry-after": "5" } },
@@ -81,14 +96,15 @@ export class Runs {
     this.#live.set(id, live);
     try {
       const { sessionId: session } = request;
-      const named = model ?? request.model?.model ?? this.#api.settings.modelName;
-      await this.#work.startApiRun({ id, sessionId: session, holder: this.#holder, model: named });
+      const model = submitted.model ?? request.model?.model ?? this.#api.settings.modelName;
+      await this.#work.startApiRun({ id, sessionId: session, holder: this.#holder, model });
     } catch (error) {
       this.#live.delete(id);
       throw error;
     }
-    void this.#drive(live, request);
-    return { status: 202, headers: { location: `/v1/runs/${id}` }, body: { run_id: id, status: "started" } };
+    void this.#drive(live, request, submitted);
+    const body = { run_id: id, status: "started", ...submitted.more };
+    return { status: 202, headers: { location: `/v1/runs/${id}` }, body };
   }
 
   /** A stream of a session can be asked and stopped like a run; resolves to how to take it off again. */
@@ -222,11 +238,11 @@ export class Runs {
 
   // --- one run
 
-  async #drive(live: LiveRun, request: TurnRequest): Promise<void> {
+  async #drive(live: LiveRun, request: TurnRequest, { ready, ended, failed, over }: Submitted): Promise<void> {
     const reader = new AnswerReader();
     try {
       const { signal } = live.controller;
-      const turn = await this.#api.turns.begin({ ...request, interactive: true, signal });
+      const turn = await this.#api.turns.begin({ ...((await ready?.(signal)) ?? request), interactive: true, signal });
       live.change({ status: "running", sessionId: turn.sessionId });
       const thoughts = new Thoughts(live);
       for await (const event of turn.events) {
@@ -235,15 +251,18 @@ export class Runs {
         if (event.type === "thinking") thoughts.add(event.delta);
         else this.#tell(live, event);
       }
+      await ended?.(reader, signal);
       await this.#finish(live, reader);
     } catch (error) {
       const stopped = live.controller.signal.aborted;
       if (!(error instanceof ApiError) && !stopped) this.#api.parts.home.log.error("a run failed", error);
-      const reason = messageOf(error);
+      const reason = stopped ? String(live.controller.signal.reason) : messageOf(error);
+      await failed?.(reason).catch((cause) => this.#api.parts.home.log.error("the end of a run is not stored", cause));
       if (stopped) await live.end("run.cancelled", {}, { status: "cancelled" });
       else await live.end("run.failed", { error: reason }, { status: "failed", error: reason });
     } finally {
       this.#live.delete(live.id);
+      over?.();
     }
   }
 
