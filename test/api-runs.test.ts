@@ -167,6 +167,26 @@ test("any call becomes a run when its client does not want to wait", async () =>
   }
 });
 
+test("a call that becomes a run is made once for each Idempotency-Key", async () => {
+  for (const [path, body] of [
+    ["/v1/chat/completions", { messages: [{ role: "user", content: "later" }] }],
+    ["/v1/responses", { input: "later", conversation: "once" }],
+  ] as const) {
+    const headers = { prefer: "respond-async", "idempotency-key": `once ${path}` };
+    const [one, two] = await Promise.all([
+      rig.call("POST", path, body, headers),
+      rig.call("POST", path, body, headers),
+    ]);
+    assert.equal(one.status, 202);
+    assert.deepEqual(two.json, one.json);
+    await isAt(one.json.run_id, "completed");
+    assert.deepEqual((await rig.call("POST", path, body, headers)).json, one.json);
+    const other = await rig.call("POST", path, { ...body, model: "other" }, headers);
+    assert.deepEqual([other.status, other.json.error?.code], [422, "idempotency_key_reused"]);
+  }
+  assert.equal(rig.model.requests.length, 2);
+});
+
 test("a run follows a stored response, or the session it names", async () => {
   const first = await rig.call("POST", "/v1/responses", { input: "one", instructions: "Be brief." });
   await isAt(await start({ input: "two", previous_response_id: first.json.id }), "completed");

@@ -23,15 +23,15 @@ async function complete(api: Api, call: Call): Promise<Reply | undefined> {
   const body = await call.body();
   const request = readRequest(api, call, body);
   const model = optionalText(body, "model") || api.settings.modelName;
-  if (api.runs.isAsync(call)) return api.runs.submit(request, { model });
-  if (flag(body.stream, false)) return stream(api, call, body, { request, model });
+  const isAsync = api.runs.isAsync(call);
+  if (!isAsync && flag(body.stream, false)) return stream(api, call, body, { request, model });
   const key = headerOf(call.headers, "idempotency-key");
   // Whoever sends a key comes back for the answer: it is worked out also when they have hung up.
   const signal = key === "" ? call.gone : new AbortController().signal;
   return api.idempotency.run(
     key,
     () => fingerprintOf("chat", body, FINGERPRINT),
-    () => answer(api, { ...request, signal }, model),
+    () => (isAsync ? api.runs.submit(request, { model }) : answer(api, { ...request, signal }, model)),
   );
 }
 

@@ -112,14 +112,18 @@ export class Responses {
   async #create(call: Call): Promise<Reply | undefined> {
     const body = await call.body();
     const said = this.#read(call, body);
-    if (this.#api.runs.isAsync(call)) return this.#submit(said);
-    if (flag(body.stream, false)) return this.#inLine(said, call.gone, (asked) => this.#stream(call, asked));
+    const isAsync = this.#api.runs.isAsync(call);
+    if (!isAsync && flag(body.stream, false))
+      return this.#inLine(said, call.gone, (asked) => this.#stream(call, asked));
     const key = headerOf(call.headers, "idempotency-key");
     const signal = key === "" ? call.gone : new AbortController().signal;
     return this.#api.idempotency.run(
       key,
       () => fingerprintOf("responses", body, FINGERPRINT),
-      () => this.#inLine(said, signal, (asked) => this.#answer({ ...asked, request: { ...asked.request, signal } })),
+      () =>
+        isAsync
+          ? this.#submit(said)
+          : this.#inLine(said, signal, (asked) => this.#answer({ ...asked, request: { ...asked.request, signal } })),
     );
   }
 
