@@ -251,8 +251,10 @@ describe("streams", () => {
     assert.deepEqual([finish.choices[0].finish_reason, usage.choices, end], ["stop", [], "[DONE]"]);
     assert.ok(usage.usage.total_tokens > 0);
     assert.deepEqual(usage.usage, finish.usage);
-    const [text, last] = await tail({});
-    assert.deepEqual([text.choices[0].finish_reason, last.choices[0].finish_reason], [null, "stop"]);
+    for (const options of [{}, { stream_options: null }, { stream_options: { include_usage: false } }]) {
+      const [text, last] = await tail(options);
+      assert.deepEqual([text.choices[0]?.finish_reason, last.choices[0]?.finish_reason], [null, "stop"]);
+    }
   });
 
   test("and runs show no secret of a call, whatever the model writes into it", async () => {

@@ -1,5 +1,6 @@
 // POST /v1/chat/completions: the client keeps the conversation and sends it whole with each call.
 import { randomBytes } from "node:crypto";
+import { isRecord } from "../../kit/json.ts";
 import { headerOf } from "../http.ts";
 import { sessionHeader } from "./admission.ts";
 import { AnswerReader, asHeader, callLook, type Ending, isHidden, sessionHeaders } from "./answer.ts";
@@ -103,8 +104,8 @@ async function stream(
   const out = new EventStream(call.outgoing, api.settings.keepaliveSeconds);
   out.begin(sessionHeaders(turn.sessionId, request.sessionKey));
   const chunk = head(api, "chat.completion.chunk", model);
-  const options = body.stream_options;
-  const wantsUsageChunk = typeof options === "object" && options !== null && "include_usage" in options;
+  const { stream_options: options } = body;
+  const wantsUsageChunk = isRecord(options) && flag(options.include_usage, false);
   try {
     await writeStream(api, turn, out, { chunk, wantsUsageChunk });
   } catch (error) {
