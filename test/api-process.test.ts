@@ -64,6 +64,12 @@ test("hermes api answers, is killed in the middle of a run, and tells of it afte
   const text = await events.text();
   assert.match(text, /^id: 1\ndata: \{"event":"message\.delta".*half/);
   assert.match(text, /"event":"run\.failed".*interrupted by a restart"\}\n\n: stream closed\n\n$/);
+  const cut = await fetch(`${second.url}/v1/responses/${responseId}`, { headers: { authorization: `Bearer ${KEY}` } });
+  const { status: responseStatus, error: responseError } = (await cut.json()) as Record<string, unknown>;
+  assert.deepEqual(
+    [responseStatus, responseError],
+    ["failed", { message: "interrupted by a restart", type: "server_error", code: "server_error" }],
+  );
   const next = await post(`${second.url}/v1/responses`, { input: "and now?", previous_response_id: responseId });
   assert.equal(next.status, 200, "the answer that was cut off can be followed");
   const said = (model.last.body.messages as { content: string }[]).map(({ content }) => content);

@@ -1,5 +1,6 @@
 // Responses that follow each other: who comes first, and what is left of one that did not come to its end.
 import assert from "node:assert/strict";
+import { DatabaseSync } from "node:sqlite";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type ApiRig, apiRig, KEY, lastText } from "./support/api-rig.ts";
@@ -70,7 +71,6 @@ describe("two calls of one conversation at once", () => {
     const go = held("answer A");
     const one = rig.events("POST", "/v1/responses", { input: "A", conversation: "by id", stream: true });
     await until("A is asked", () => rig.model.requests.length === 1);
-    const { DatabaseSync } = await import("node:sqlite");
     const db = new DatabaseSync(`${rig.home.dir}/response_store.db`, { readOnly: true });
     const row = db.prepare("SELECT response_id AS id FROM conversations WHERE name = 'by id'").get();
     db.close();
@@ -196,4 +196,46 @@ test("a response that is not streamed and whose client left is incomplete, with 
     assert.deepEqual([status, error, output.length], ["incomplete", null, said]);
     if (said > 0) assert.match(output[0].content[0].text, /^half/);
   }
+});
+
+test("a streamed response that cannot be stored ends as failed, is not in progress for ever, and holds nothing up", async () => {
+  const breakStore = () => {
+    const db = new DatabaseSync(`${rig.home.dir}/response_store.db`);
+    db.exec("CREATE TRIGGER full BEFORE INSERT ON responses BEGIN SELECT RAISE(ABORT, 'the disk is full'); END");
+    return () => {
+      db.exec("DROP TRIGGER full");
+      db.close();
+    };
+  };
+  const { json } = await respond({ input: "first" });
+  for (const when of ["at its start", "at its end"]) {
+    const asked = rig.model.requests.length;
+    const go = held("answer A");
+    const body = { input: "A", conversation: `full ${when}`, stream: true, previous_response_id: undefined };
+    let repair = when === "at its start" ? breakStore() : null;
+    const reading = rig.events("POST", "/v1/responses", body, { "x-hermes-session-id": `full-${when}` });
+    if (repair === null) {
+      await until("A is asked", () => rig.model.requests.length === asked + 1);
+      repair = breakStore();
+      go();
+    }
+    const events = (await reading).map(({ data }) => JSON.parse(data ?? "{}"));
+    repair();
+    go();
+    assert.equal(events[0].type, "response.created");
+    const { type, response } = events.at(-1);
+    assert.deepEqual([type, response.status], ["response.failed", "failed"]);
+    assert.match(response.error.message, /internal error/);
+    const { status, json: stored } = await rig.call("GET", `/v1/responses/${response.id}`);
+    assert.deepEqual(
+      [status, stored.status, stored.error?.message],
+      when === "at its start"
+        ? [404, undefined, `there is no response ${response.id}`]
+        : [200, "failed", "its end could not be stored"],
+    );
+    rig.model.clear().otherwise({ text: "again" });
+    const next = await respond({ input: "B" }, { "x-hermes-session-id": `full-${when}` });
+    assert.equal(next.json.output[0].content[0].text, "again", "its conversation is free");
+  }
+  assert.equal((await rig.call("GET", `/v1/responses/${json.id}`)).json.status, "completed");
 });

@@ -48,14 +48,18 @@ export class ResponseStore {
     return store;
   }
 
-  /** Null for an id that is unknown or was let go. */
-  get(id: string): Promise<Data | null> {
+  /** Null for an id that is unknown or was let go. `settle` makes of it what is stored from now on; nobody writes in between. */
+  get(id: string, settle: (data: Data) => Data = (data) => data): Promise<Data | null> {
     return this.#write(() => {
       const row = this.#db.get<{ data: string }>("SELECT data FROM responses WHERE response_id = ?", id);
       if (!row) return null;
       this.#db.run("UPDATE responses SET accessed_at = ? WHERE response_id = ?", this.#now, id);
       const data = parseJson(row.data);
-      return isRecord(data) ? data : null;
+      if (!isRecord(data)) return null;
+      const settled = settle(data);
+      if (settled !== data)
+        this.#db.run("UPDATE responses SET data = ? WHERE response_id = ?", JSON.stringify(settled), id);
+      return settled;
     });
   }
 

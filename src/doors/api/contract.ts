@@ -87,6 +87,9 @@ export const badField = (param: string, message: string, code?: string) =>
 
 export const notFound = (what: string, code: string) => new ApiError(404, what, { code });
 
+/** Nothing of ours is told to a client. */
+export const INTERNAL_ERROR = "internal error; see logs/errors.log of the home";
+
 /** Interrupt reasons: control signals that no model reads. */
 export const CLIENT_GONE = "SSE client disconnected";
 export const STOP_ASKED = "Stop requested";

@@ -4,22 +4,25 @@ import { type Clock, OutOfTime, within } from "../../kit/clock.ts";
 import { isRecord, listOf, optional, record, text } from "../../kit/json.ts";
 import { lazy } from "../../kit/lazy.ts";
 import type { HistoryMessage } from "../../llm/messages.ts";
+import { isGone, newHolder } from "../../sessions/lanes.ts";
 import { ResponseStore } from "../../sessions/response-store.ts";
 import { headerOf } from "../http.ts";
 import { sessionHeader } from "./admission.ts";
 import { AnswerReader, type Ending, sessionHeaders } from "./answer.ts";
 import { flag, optionalText, readHistory, readInput } from "./content.ts";
-import { badField, type Call, notFound, type Reply, type Route } from "./contract.ts";
+import { badField, type Call, INTERNAL_ERROR, notFound, type Reply, type Route } from "./contract.ts";
 import { fingerprintOf } from "./idempotency.ts";
 import { PictureStream, withPictures } from "./pictures.ts";
 import { type Item, messageItem, outputOf, ResponseStream } from "./response-stream.ts";
 import type { Api } from "./server.ts";
 import { EventStream } from "./sse.ts";
-import { sessionBusy, type TurnRequest } from "./turns.ts";
+import { type BegunTurn, sessionBusy, type TurnRequest } from "./turns.ts";
 
 const FINGERPRINT = ["input", "instructions", "previous_response_id", "conversation", "model", "tools"];
 /** Of a history that is to be cut. */
 const KEPT_MESSAGES = 100;
+const CUT_OFF = "interrupted by a restart";
+const NOT_STORED = "its end could not be stored";
 const NO_ANSWER = "The agent gave no answer.";
 
 /** What a stored answer leaves to the next call. */
@@ -57,6 +60,7 @@ export class Responses {
   readonly #api: Api;
   readonly #store: () => Promise<ResponseStore>;
   readonly #lines: Lines;
+  readonly #holder = newHolder();
   #opened: ResponseStore | null = null;
 
   constructor(api: Api) {
@@ -85,7 +89,7 @@ export class Responses {
   }
 
   async #chain(id: string): Promise<Chain> {
-    const data = await (await this.#store()).get(id);
+    const data = await this.#stored(id);
     if (data === null || !isStored(data)) throw missing(id);
     return {
       history: data.conversation_history as unknown as readonly HistoryMessage[], // as `#keep` wrote them
@@ -99,9 +103,20 @@ export class Responses {
   }
 
   async #get(id: string): Promise<Reply> {
-    const data = await (await this.#store()).get(id);
+    const data = await this.#stored(id);
     if (data === null || !isRecord(data.response)) throw missing(id);
     return { status: 200, body: data.response };
+  }
+
+  /** One that nobody works on any more has failed, from when somebody asks for it. */
+  async #stored(id: string) {
+    return (await this.#store()).get(id, (data) => {
+      const { response, holder } = data;
+      if (!isRecord(response) || response.status !== "in_progress") return data;
+      const isOurs = holder === this.#holder;
+      const isAtWork = isOurs ? this.#lines.has(id) : typeof holder === "string" && !isGone(holder);
+      return isAtWork ? data : { ...data, response: failed(response, isOurs ? NOT_STORED : CUT_OFF) };
+    });
   }
 
   async #delete(id: string): Promise<Reply> {
@@ -168,7 +183,7 @@ export class Responses {
           await this.#finish({ ...asked, request: { ...asked.request, signal } }, reader);
         },
         failed: async (reason) => {
-          if (said.stores) await this.#keep(asked, brokenOff(asked, [], reason), null);
+          if (said.stores) await this.#keep(asked, failed(envelope(asked, [], null), reason), null);
         },
         over: leave,
       });
@@ -234,14 +249,38 @@ export class Responses {
   }
 
   async #stream(call: Call, asked: Asked): Promise<undefined> {
-    const turn = await this.#api.turns.begin(asked.request);
-    const { settings } = this.#api;
+    const { settings, parts } = this.#api;
+    const broken = new AbortController();
+    const signal = AbortSignal.any([call.gone, broken.signal]);
+    const turn = await this.#api.turns.begin({ ...asked.request, signal });
     const out = new EventStream(call.outgoing, settings.keepaliveSeconds);
     out.begin(sessionHeaders(turn.sessionId, asked.request.sessionKey));
     const stream = new ResponseStream(out);
+    try {
+      await this.#tell(asked, turn, stream);
+    } catch (error) {
+      // A stream that has begun says itself that it went wrong.
+      const log = parts.home.log.child("api");
+      log.error("a streamed response failed", error);
+      broken.abort(INTERNAL_ERROR);
+      await drained(turn.events).catch((cause) => log.warn("a turn broke off", cause));
+      await stream.finish();
+      const response = failed(envelope(asked, stream.output, null), INTERNAL_ERROR);
+      if (asked.stores)
+        await this.#keep(asked, response, null).catch((cause) => log.warn("a response is not stored", cause));
+      await stream.event("response.failed", { response });
+    }
+    out.end();
+    return undefined;
+  }
+
+  async #tell(asked: Asked, turn: BegunTurn, stream: ResponseStream): Promise<void> {
     const begun = envelope(asked, [], null);
-    if (asked.stores) await this.#keep(asked, begun, null);
-    await stream.event("response.created", { response: begun });
+    try {
+      if (asked.stores) await this.#keep(asked, begun, null);
+    } finally {
+      await stream.event("response.created", { response: begun });
+    }
     const reader = new AnswerReader();
     const pictures = new PictureStream();
     for await (const event of turn.events) {
@@ -257,8 +296,6 @@ export class Responses {
     const response = envelope(asked, stream.output, ending);
     if (asked.stores) await this.#keep(asked, response, reader);
     await stream.event(ending.finish === "error" ? "response.failed" : "response.completed", { response });
-    out.end();
-    return undefined;
   }
 
   /** `reader` null: it has only begun, and is there to be found after a crash. */
@@ -274,6 +311,7 @@ export class Responses {
       conversation_history: reader?.messages ?? [...history, said],
       instructions: request.instructions ?? null,
       session_id: reader?.ending.outcome.sessionId ?? request.sessionId,
+      ...(reader === null ? { holder: this.#holder } : {}),
     };
     await (await this.#store()).put(id, data, conversation);
   }
@@ -314,6 +352,11 @@ class Lines {
     };
   }
 
+  /** Somebody works on this response. */
+  has(id: string): boolean {
+    return this.#open.has(id);
+  }
+
   async turnOf(id: string, signal: AbortSignal): Promise<void> {
     await this.#wait(this.#open.get(id)?.before, signal);
   }
@@ -351,10 +394,15 @@ const asking = ({ follow, ...said }: Said, previous: string | undefined, chain: 
 const isCut = ({ request: { signal } }: Asked, { outcome }: Ending) => outcome.interrupted && signal.aborted;
 
 /** The object of an answer that has no end of its own. */
-const brokenOff = (asked: Asked, output: readonly Item[], message: string) => ({
-  ...envelope(asked, output, null),
+const failed = (response: object, message: string) => ({
+  ...response,
   ...{ status: "failed", error: { message, type: "server_error", code: "server_error" } },
 });
+
+/** Read to its end: a turn that was never looked at would hold its conversation. */
+async function drained(events: AsyncIterable<unknown>): Promise<void> {
+  for await (const _ of events);
+}
 
 /** The object that both forms end with. `ending` null: it is being worked on. */
 function envelope(asked: Asked, output: readonly Item[], ending: Ending | null) {

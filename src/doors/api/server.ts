@@ -9,7 +9,16 @@ import { CallerGoneError, closeServer, drained, listenOn, readWithin } from "../
 import { aboutRoutes } from "./about.ts";
 import { admit } from "./admission.ts";
 import { chatRoutes } from "./chat-completions.ts";
-import { ApiError, type ApiParts, type Call, CLIENT_GONE, notFound, type Reply, type Route } from "./contract.ts";
+import {
+  ApiError,
+  type ApiParts,
+  type Call,
+  CLIENT_GONE,
+  INTERNAL_ERROR,
+  notFound,
+  type Reply,
+  type Route,
+} from "./contract.ts";
 import { Idempotency } from "./idempotency.ts";
 import { jobRoutes } from "./jobs.ts";
 import { Responses } from "./responses.ts";
@@ -200,7 +209,7 @@ function asApiError(error: unknown): ApiError {
   // A setting, a model that is not connected: words for a person, and nothing that the same call would mend.
   if (error instanceof UserError)
     return new ApiError(400, messageOf(error), { code: "not_possible", headers: { "x-should-retry": "false" } });
-  return new ApiError(500, "internal error; see logs/errors.log of the home", { code: "internal_error" });
+  return new ApiError(500, INTERNAL_ERROR, { code: "internal_error" });
 }
 
 /** What is left of a body is read away before the end: a connection that closes on unread bytes takes the reply with it. */
