@@ -238,4 +238,5 @@ test("a streamed response that cannot be stored ends as failed, is not in progre
     assert.equal(next.json.output[0].content[0].text, "again", "its conversation is free");
   }
   assert.equal((await rig.call("GET", `/v1/responses/${json.id}`)).json.status, "completed");
+  await until("no turn is left", async () => (await rig.call("GET", "/health/detailed")).json.active_agents === 0);
 });
