@@ -199,7 +199,7 @@ export function handle(event, ctx) {
         paper.say("ann", "four");
         await told("ann", "heard in another mode");
         const log = await readFile(home.at("logs", "agent.log"), "utf8");
-        assert.equal(log.match(/it is opened anew/g)?.length, 3);
+        assert.equal(log.match(/it is opened again/g)?.length, 3);
         assert.doesNotMatch(log, /-key-1234567890/);
       } finally {
         await gateway.stop();

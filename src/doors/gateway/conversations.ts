@@ -268,7 +268,7 @@ export class Conversations {
     const isSame = present && present.opened.agent.sessionId === entry.session_id;
     if (isSame && (present.signature === signature || present.users > 0)) return { warm: present, was: null };
     const was = isSame ? present.opened.target.model : null;
-    if (isSame) log.info(`what the agent of ${key} was opened with has changed: it is opened anew`);
+    if (isSame) log.info(`what the agent of ${key} was opened with has changed: it is opened again`);
     if (present) await this.#close(key, "agent_close");
     const session = await store.get(entry.session_id);
     const { openAgent } = await import("../../agent/open.ts");
